@@ -1,0 +1,1 @@
+"""Multilevel gradient descent, as a small module."""
