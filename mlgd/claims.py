@@ -82,15 +82,9 @@ class Check:
             r = self.repair
             rows += f"<div class='mlgd-repair'><b>Repair</b> ({r.kind}). {_mathml(r.statement)}"
             rows += "".join(f"<div class='mlgd-line'>{_mathml(x)}</div>" for x in r.lines)
-            rows += (
-                f"<div class='mlgd-twin'>broken on purpose: {_mathml(r.twin)}</div></div>"
-                if r.twin
-                else "</div>"
-            )
+            rows += f"<div class='mlgd-twin'>broken on purpose: {_mathml(r.twin)}</div></div>" if r.twin else "</div>"
         links = " ".join(f"<a href='ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
-        head = (
-            f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span> {_mathml(self.statement)}"
-        )
+        head = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span> {_mathml(self.statement)}"
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{head}</div>{rows}"
             f"<div class='mlgd-foot'>{self.kind}: {links}</div></div>"
@@ -213,18 +207,12 @@ def identity(ids, statement: str, lhs, rhs, *, broken, why: str = "another expon
     for left, right in pairs:
         _need(is_zero(sp.sympify(left) - sp.sympify(right)), f"{ids}: {left} differs from {right}")
     gap = sp.sympify(pairs[0][0]) - sp.sympify(broken)
-    _need(
-        not is_zero(gap) and abs(sp.N(gap.subs(_sample(gap)))) > 1e-9, f"{ids}: the broken twin is not caught"
-    )
+    _need(not is_zero(gap) and abs(sp.N(gap.subs(_sample(gap)))) > 1e-9, f"{ids}: the broken twin is not caught")
     lines = [f"${sp.latex(sp.sympify(left))}={sp.latex(sp.sympify(right))}$" for left, right in pairs]
-    return _check(
-        ids, "identity", "holds", statement, lines, f"{why}: ${sp.latex(sp.sympify(broken))}$ is refused"
-    )
+    return _check(ids, "identity", "holds", statement, lines, f"{why}: ${sp.latex(sp.sympify(broken))}$ is refused")
 
 
-def enclosure(
-    ids, statement: str, f: Callable, box: Mapping, *, broken: Callable, why: str, pieces=20000
-) -> Check:
+def enclosure(ids, statement: str, f: Callable, box: Mapping, *, broken: Callable, why: str, pieces=20000) -> Check:
     """f > 0 on the whole box {name: (low, high)}: f maps mpmath intervals (keywords) to an interval."""
     count = _positive_on(f, box, pieces)
     _need(count, f"{ids}: not proved positive on {box}")
@@ -275,9 +263,7 @@ def _negative_somewhere(f, box, pieces) -> bool:
 # --- computed evidence -------------------------------------------------------------------------------------
 
 
-def exact(
-    ids, statement: str, test: Callable, on, *, broken, why: str, detail: str | Sequence[str] = ()
-) -> Check:
+def exact(ids, statement: str, test: Callable, on, *, broken, why: str, detail: str | Sequence[str] = ()) -> Check:
     """test(on) is true and test(broken) is false; nothing in the computation is random."""
     _need(bool(test(on)), f"{ids}: the test fails")
     _need(not bool(test(broken)), f"{ids}: the test accepts the broken twin ({why})")
@@ -315,9 +301,7 @@ def statistical(
     sign = r"\le" if side == "below" else "="
     line = f"{sample.size} runs: mean ${_short(mean / unit)}\\pm{_short(error / unit, 1)}{sign}{_short(bound / unit)}$"
     lines = [line + " at 4.9 standard errors", *([detail] if detail else [])]
-    return _check(
-        ids, "statistical", "holds", statement, lines, f"{why} ({_short(broken / unit)}) is refused"
-    )
+    return _check(ids, "statistical", "holds", statement, lines, f"{why} ({_short(broken / unit)}) is refused")
 
 
 def measured(
