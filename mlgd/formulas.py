@@ -1,0 +1,165 @@
+"""The paper's exponents, bounds and constants, each one sympy expression: what the reader sees, what the plan evaluates.
+
+Names ending in nothing are the paper's; those marked `executed` carry what running costs and the paper leaves out:
+the ceiling on the number of steps, the rounding of delta to a level, two evaluations an increment and the
+coarsest level drawn at every call.
+"""
+
+from functools import cache
+
+import sympy as sp
+
+gamma, c, beta, mu, d0, eps, eta = sp.symbols("gamma c beta mu d_0 varepsilon eta", positive=True)
+delta, sigma, T, n, first, nu, theta = sp.symbols("delta sigma T n k_min nu theta", positive=True)
+t, horizon = sp.symbols("t T_c", nonnegative=True)
+kappa = beta / mu
+_half = sp.Rational(1, 2)
+
+
+@cache
+def _function(expression):
+    symbols = sorted(expression.free_symbols, key=str)
+    return [str(s) for s in symbols], sp.lambdify(symbols, expression, "math")
+
+
+def value(expression, **numbers) -> float:
+    """The number an expression takes; keywords are the symbols' ASCII names (eps, d0, first, horizon, ...)."""
+    names, function = _function(sp.sympify(expression))
+    known = {str(globals()[k]): v for k, v in numbers.items()}
+    return float(function(*(known[name] for name in names)))
+
+
+# --- Proposition 1: one call of the oracle ------------------------------------------------------------------
+
+RATIO = 2 ** (gamma / 2 - 1)  # of consecutive terms of the geometric sum: above one, one, or below one
+C_GAMMA = 9 / (1 - 1 / RATIO) ** 2
+SCALE = {  # the C of p_k = min(C 2^{-(1+gamma/2) k}, 1) that makes the variance at most sigma^2
+    "HTMC": 9 * delta ** (1 - gamma / 2) / ((1 - 1 / RATIO) * sigma**2),
+    "MC": 9 * n / sigma**2,  # n levels lie between delta and sigma/3
+    "ETMC": (9 / ((1 - RATIO) * sigma**2)) ** ((1 + gamma / 2) / 2),
+}
+CALL = {  # the paper's price of one call, up to a factor depending on gamma only (HTMC: with the paper's factor)
+    "HTMC": C_GAMMA * c**gamma * delta ** (2 - gamma) / sigma**2,
+    "MC": c**2 / sigma**2 * sp.log(sigma / delta) ** 2,
+    "ETMC": (c / sigma) ** gamma,
+}
+FIRST = (c * 2**first) ** gamma  # one evaluation of the coarsest level
+PAIR = 1 + 2**-gamma  # an increment is two evaluations
+CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest level; delta is a level's own
+    "HTMC": PAIR * C_GAMMA * c**gamma * delta ** (2 - gamma) / sigma**2,
+    "MC": 9 * c**2 * n / sigma**2 * (1 + sp.Rational(5, 4) * n),
+    "ETMC": (1 + PAIR / (1 - RATIO)) * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
+}
+
+# --- Theorem 1: descent --------------------------------------------------------------------------------------
+
+CONVEX = {"T": 4 * d0**2 / (eta * eps), "delta": eps / (16 * d0), "sigma2": eps / (4 * eta)}
+CONVEX_BUDGET = {"horizon": d0**2 / (eta * T), "bias": 4 * delta * d0, "noise": eta * (sigma**2 + 2 * delta**2)}
+CONVEX_CEILING = sp.Rational(5, 4)  # ceil(x) <= 5x/4 once x >= 4, that is eta eps <= d0^2
+
+STRONG = {
+    "T": 4 / (eta * mu) * sp.log(256 * mu * d0**2 / eps),
+    "delta": sp.sqrt(mu * eps) / 8,
+    "sigma2": eps / (8 * eta),
+}
+STRONG_BUDGET = {
+    "horizon": 2 * mu * d0**2 * (1 - eta * mu) ** T,
+    "bias": 4 * delta * sp.sqrt(eps / mu),
+    "noise": eta * (sigma**2 + 2 * delta**2),
+}
+
+LAMBDA = 16 ** (gamma - 1) * C_GAMMA
+LAMBDA_PRIME = 256 * sp.log(2) * 8 ** (gamma - 2) * C_GAMMA
+LAMBDA_PRIME_EXECUTED = (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
+UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
+UPPER_STRONG = LAMBDA_PRIME * (1 + sp.log(mu * d0**2 / eps)) * (c / sp.sqrt(mu * eps)) ** gamma
+FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
+
+# --- Proposition 2: the schedule ------------------------------------------------------------------------------
+
+SCHEDULE = {
+    "delta": sp.sqrt(mu * eps / 8) * sp.exp(mu * (horizon - t) / 8),
+    "nu2": eps / 4 * sp.exp(mu * (horizon - t) / 4),
+}
+LAMBDA_SECOND = 32 / gamma * 8 ** ((gamma - 2) / 2) * C_GAMMA
+UPPER_SCHEDULE = LAMBDA_SECOND * (c / sp.sqrt(mu * eps)) ** gamma
+
+# --- Theorem 2: the lower bound --------------------------------------------------------------------------------
+
+LOWER_CONVEX = sp.Rational(3, 4) * 8**-gamma * (c * d0 / eps) ** gamma
+LOWER_STRONG = sp.Rational(3, 4) * (c / sp.sqrt(8 * mu * eps)) ** gamma
+
+# --- acceleration ----------------------------------------------------------------------------------------------
+# The paper's balance, in orders: a bias that accumulates over the horizon.
+ACCELERATED = {
+    "convex": {
+        "T": d0 * sp.sqrt(beta / eps),
+        "delta": eps ** sp.Rational(3, 2) / (d0**2 * sp.sqrt(beta)),
+        "sigma2": eps ** sp.Rational(3, 2) * sp.sqrt(beta) / d0,
+    },
+    "strong": {
+        "T": sp.sqrt(kappa),
+        "delta": sp.sqrt(mu * eps / sp.sqrt(kappa)),
+        "sigma2": mu * eps * sp.sqrt(kappa),
+    },
+}
+# The scheme that is run (similar triangles, weights alpha_t = eta t), with constants proved in the chapter:
+# A_T = sum alpha, S_T = sum alpha^2, and the loss is at most 3 d0^2 / (2 A_T) with this delta and sigma.
+WEIGHT_SUM = eta * T * (T + 1) / 2
+WEIGHT_SQUARES = eta**2 * T * (T + 1) * (2 * T + 1) / 6
+SIMILAR = {
+    "T": (sp.sqrt(1 + 12 * d0**2 / (eta * eps)) - 1) / 2,  # the root of A_T = 3 d0^2 / (2 eps)
+    "delta": d0 / (4 * WEIGHT_SUM),
+    "sigma2": d0**2 / (2 * WEIGHT_SQUARES) - delta**2,
+}
+SIMILAR_BUDGET = {
+    "horizon": d0**2 / (2 * WEIGHT_SUM),
+    "bias": 2 * d0 * delta,
+    "noise": (sigma**2 + delta**2) * WEIGHT_SQUARES / WEIGHT_SUM,
+}
+STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance to the minimizer
+
+# --- the table of bounds ---------------------------------------------------------------------------------------
+
+REGIMES = ("ETMC", "MC", "HTMC")
+
+
+def regime(rate) -> str:
+    """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
+    return "MC" if rate == 2 else ("HTMC" if rate > 2 else "ETMC")
+
+
+def order(expression):
+    """The expression without its constant: divided by its value where every symbol but gamma is one."""
+    ones = {s: 1 for s in sp.sympify(expression).free_symbols if s != gamma}
+    ratio = sp.expand_power_base(expression / sp.sympify(expression).subs(ones), force=True)
+    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
+
+
+def price_order(parameters: dict, name: str):
+    """T calls at the given T, delta, sigma2 in one regime, as an order; the logarithm of MC counts its argument's order."""
+    s, d = sp.sqrt(parameters["sigma2"]), parameters["delta"]
+    if name == "MC":
+        ratio = order(s / d)
+        return order(parameters["T"] * c**2 / s**2) * sp.log(sp.simplify(ratio**2)) ** 2
+    return order(parameters["T"] * CALL[name].subs({sigma: s, delta: d}, simultaneous=True))
+
+
+def table_of_bounds() -> dict:
+    """Table 1 by substitution: {(row, regime, column): expression}, with c^gamma and the column's logarithm left out."""
+    step = {eta: 1 / (4 * beta)}
+    strong_T = 4 / (eta * mu)  # the logarithm of the strongly convex column is common to it and left out
+    plain = {"convex": CONVEX, "strong": {**STRONG, "T": strong_T}}
+    cells = {}
+    for column, parameters in plain.items():
+        used = {k: v.subs(step) for k, v in parameters.items()}
+        fixed = used["T"] * (c / used["delta"]) ** gamma
+        cells["deterministic", "any", column] = order(fixed.subs(c, 1))
+        for name in REGIMES:
+            cells["gd", name, column] = _without_c(price_order(used, name))
+            cells["accelerated", name, column] = _without_c(price_order(ACCELERATED[column], name))
+    return cells
+
+
+def _without_c(expression):
+    return sp.simplify(sp.powdenest(expression.subs(c, 1), force=True))
