@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PAGES := _build/html/index.html
 SOURCES := _config.yml _toc.yml $(wildcard book/*.ipynb book/*.md book/*.bib book/_static/*)
-JUPYTERLAB := 4.5.0
+JUPYTERLAB := 4.6.6
 
 # The first of these that is Python 3.11, 3.12 or 3.13; PYTHON=... chooses another.
 CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
