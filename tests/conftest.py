@@ -1,0 +1,27 @@
+"""What the tests of the book share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The folder of the chapters."""
+    return ROOT / "book"
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """The built book."""
+    built = ROOT / "_build" / "html"
+    assert (built / "index.html").exists(), "the book is not built: run make book first"
+    return built
