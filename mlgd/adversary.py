@@ -1,0 +1,167 @@
+"""The lower bound as an opponent that can be played (Theorem 2 and its appendix).
+
+Two losses that differ by a tilt of one flat direction,
+
+    L_pm(v, z) = L_0(z) + lambda/2 v^2 +- delta v,
+
+are sold through levels that return the same vector for both until one pays for a level of accuracy delta. At every
+point their loss gaps sum to at least delta^2/lambda = 8 eps, so who never pays fails on one of the two.
+"""
+
+import math
+
+import numpy as np
+
+from . import formulas
+from .hierarchy import Hierarchy, LevelError, biased, first_level
+
+HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
+BASE_SIZE = 2
+
+
+class Adversary(Hierarchy):
+    """One of the two hard instances of Theorem 2, as a hierarchy of prefactor c with a meter.
+
+    Every algorithm that reaches mean loss eps on both signs pays, on each, at least `lower_bound` on average:
+    3/4 (c d0/(8 eps))^gamma, or 3/4 (c/sqrt(8 mu eps))^gamma when mu > 0. The instance is convex, beta-smooth,
+    mu-strongly convex, started within d0 of its minimizer, and its level k is off by at most 2^-k at the price
+    (c 2^k)^gamma. The paper's split of the error needs prefactor 2c for that; here the base has prefactor
+    c 2^-shift, with the least shift that leaves room for delta at every level coarser than delta.
+    """
+
+    def __init__(self, eps: float, d0: float, beta: float, gamma: float, c: float, mu: float = 0.0, sign: int = +1):
+        _validate(eps, d0, beta, gamma, c, mu, sign)
+        flatness = mu if mu > 0 else 8 * eps / d0**2
+        delta = math.sqrt(8 * mu * eps) if mu > 0 else flatness * d0
+        blind_below = 1 - math.frexp(delta)[1]  # the least k with 2^-k <= delta
+        used = delta * 2.0 ** (blind_below - 1)  # in [1/2, 1): the share of the last blind level that delta takes
+        shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
+        levels = range(min(first_level(c), blind_below - 1), blind_below + HEADROOM + 1)
+        base = biased(
+            lambda z: mu * z + (beta - mu) * np.tanh(z),
+            gamma,
+            c * 2.0**-shift,
+            [k + shift for k in levels],
+            alternate=True,
+        )
+        size = 1 + BASE_SIZE
+        bound = formulas.LOWER_STRONG if mu > 0 else formulas.LOWER_CONVEX
+        names = {"mu": mu} if mu > 0 else {"d0": d0}
+        fields = {
+            "eps": eps, "d0": d0, "beta": beta, "gamma": gamma, "c": c, "mu": mu, "sign": sign,
+            "flatness": flatness, "delta": delta, "blind_below": blind_below, "shift": shift, "base": base,
+            "start": np.zeros(size), "minimizer": np.array([-sign * delta / flatness, *np.zeros(BASE_SIZE)]),
+            "lower_bound": formulas.value(bound, eps=eps, gamma=gamma, c=c, **names),
+        }  # fmt: skip
+        for name, content in fields.items():
+            object.__setattr__(self, name, content)
+        self.reset()
+        super().__init__(self._answer, self._price, levels)
+
+    # --- what is sold ---
+
+    def _price(self, k: int) -> float:
+        return float((self.c * 2.0 ** self.levels[self._index(k)]) ** self.gamma)
+
+    def _answer(self, k: int, y: np.ndarray) -> np.ndarray:
+        """A_k(y), charged: (lambda v, A0(z)) below the blind level, (lambda v +- delta, A0(z)) from there on."""
+        value = self._look(k, y)
+        meter = self._meter
+        meter[k] = meter.get(k, 0) + 1
+        return value
+
+    def _look(self, k: int, y: np.ndarray) -> np.ndarray:
+        k = self.levels[self._index(k)]
+        y = np.asarray(y, float)
+        if y.shape != self.start.shape:
+            raise LevelError(f"this instance has points of shape {self.start.shape}; got {y.shape}: start at .start")
+        tilt = self.sign * self.delta if k >= self.blind_below else 0.0
+        return np.concatenate([[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])])
+
+    def check(self, y: np.ndarray, levels=None) -> np.ndarray:
+        """y as floats, its shape refused if it is not this instance's; asks no level, so that nothing is charged."""
+        y = np.array(y, dtype=float)
+        if y.shape != self.start.shape or not np.isfinite(y).all():
+            raise ValueError(f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}")
+        return y
+
+    def potential(self, k: int, y: np.ndarray) -> float:
+        """The function whose gradient is A_k, given away free to methods that ask for values too.
+
+        It is the same for both signs below the blind level, so it separates nothing there.
+        """
+        tilt = self.sign * self.delta if self.levels[self._index(k)] >= self.blind_below else 0.0
+        z = np.asarray(y[1:], float)
+        drift = self.base.evaluate(k + self.shift, np.zeros(BASE_SIZE))  # the base's gradient vanishes at 0
+        return float(self._base_gap(z) + self.flatness / 2 * y[0] ** 2 + tilt * y[0] + drift @ z)
+
+    # --- the meter ---
+
+    @property
+    def queries(self) -> int:
+        """How many evaluations were asked for."""
+        return sum(self._meter.values())
+
+    @property
+    def spent_by_level(self) -> dict[int, float]:
+        """What was paid, level by level."""
+        return {k: n * self._price(k) for k, n in sorted(self._meter.items())}
+
+    @property
+    def spent(self) -> float:
+        """What was paid in all."""
+        return float(sum(self.spent_by_level.values()))
+
+    @property
+    def seen(self) -> bool:
+        """Whether a level that shows the tilt was paid for."""
+        return any(k >= self.blind_below for k in self._meter)
+
+    def reset(self) -> None:
+        """Set the meter to zero."""
+        object.__setattr__(self, "_meter", {})
+
+    # --- what the optimizer does not see ---
+
+    def gradient(self, y: np.ndarray) -> np.ndarray:
+        """The exact gradient, not for sale."""
+        v, z = y[0], y[1:]
+        slope = self.mu * z + (self.beta - self.mu) * np.tanh(z)
+        return np.concatenate([[self.flatness * v + self.sign * self.delta], slope])
+
+    def loss(self, y: np.ndarray) -> float:
+        """The loss gap L(y) - L*."""
+        y = np.asarray(y, float)
+        return float(self._base_gap(y[1:]) + self.flatness / 2 * (y[0] - self.minimizer[0]) ** 2)
+
+    def _base_gap(self, z: np.ndarray) -> float:
+        log_cosh = np.logaddexp(z, -z) - math.log(2)
+        return float(self.mu / 2 * (z @ z) + (self.beta - self.mu) * log_cosh.sum())
+
+    @property
+    def twin(self) -> "Adversary":
+        """The other copy, with a meter of its own."""
+        return Adversary(self.eps, self.d0, self.beta, self.gamma, self.c, self.mu, -self.sign)
+
+    def __repr__(self) -> str:
+        return (
+            f"Adversary(sign={self.sign:+d}, blind below level {self.blind_below}, "
+            f"lower bound {self.lower_bound:.3g}, spent {self.spent:.3g})"
+        )
+
+
+def _validate(eps, d0, beta, gamma, c, mu, sign) -> None:
+    for name, x in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
+        if not (x > 0 and math.isfinite(x)):
+            raise ValueError(f"{name} must be positive and finite; got {x!r}")
+    if not 0 <= mu <= beta:
+        raise ValueError(f"need 0 <= mu <= beta; got mu={mu!r}, beta={beta!r}")
+    if sign not in (1, -1):
+        raise ValueError(f"sign must be +1 or -1; got {sign!r}")
+    name, curvature = ("mu", mu) if mu > 0 else ("beta", beta)
+    largest = curvature * d0**2 / 8
+    if eps > largest * (1 + 1e-12):
+        raise ValueError(
+            f"eps must be at most {name} d0^2 / 8 = {largest:.3g}, else the tilted direction leaves the class; "
+            f"got {eps!r}: ask for a smaller eps or give a larger d0"
+        )
