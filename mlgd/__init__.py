@@ -1,6 +1,35 @@
 """Multilevel gradient descent: from a hierarchy of approximate gradients to a priced plan and a run."""
 
+from .adversary import Adversary
+from .descent import Result, State, Trace, minimize
+from .flow import Schedule, constant_rates, flow, proposition_schedule
 from .hierarchy import Audit, Hierarchy, LevelError, audit, biased, first_level, rounded, series
 from .oracle import Draw, Telescope
+from .plan import Comparison, Plan, Problem, compare, plan
 
-__all__ = ["Audit", "Draw", "Hierarchy", "LevelError", "Telescope", "audit", "biased", "first_level", "rounded", "series"]
+__all__ = [
+    "Adversary",
+    "Audit",
+    "Comparison",
+    "Draw",
+    "Hierarchy",
+    "LevelError",
+    "Plan",
+    "Problem",
+    "Result",
+    "Schedule",
+    "State",
+    "Telescope",
+    "Trace",
+    "audit",
+    "biased",
+    "compare",
+    "constant_rates",
+    "first_level",
+    "flow",
+    "minimize",
+    "plan",
+    "proposition_schedule",
+    "rounded",
+    "series",
+]

@@ -119,6 +119,15 @@ SIMILAR_BUDGET = {
 }
 STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance to the minimizer
 
+_T = ACCELERATED["convex"]["T"]
+MULTIPLIER = {  # what a method's bound is, over plain multilevel descent's, in the paper
+    ("fixed", "convex"): {"HTMC": beta * d0**2 / eps, "ETMC": (beta * d0**2 / eps) ** (gamma / 2)},
+    ("fixed", "strong"): {"HTMC": kappa, "ETMC": kappa ** (gamma / 2)},
+    ("accelerated", "convex"): {"HTMC": _T ** (gamma - 2), "MC": sp.Integer(1), "ETMC": _T ** ((gamma - 2) / 2)},
+    ("accelerated", "strong"): dict.fromkeys(("HTMC", "MC", "ETMC"), kappa ** ((gamma - 2) / 4)),
+    ("scheduled", "strong"): {"HTMC": 1 / (1 + sp.log(mu * d0**2 / eps))},
+}
+
 # --- the table of bounds ---------------------------------------------------------------------------------------
 
 REGIMES = ("ETMC", "MC", "HTMC")
