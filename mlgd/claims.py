@@ -135,10 +135,12 @@ def is_zero(expression) -> bool:
     expression = sp.sympify(expression)
     if expression == 0:
         return True
+    # logarithms are split without asking only where no symbol can be negative
+    safe = all(s.is_nonnegative for s in expression.free_symbols)
     for form in (
         sp.expand,
         sp.simplify,
-        lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=True)))),
+        lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=safe)))),
     ):
         if form(expression) == 0:
             return True
@@ -173,12 +175,13 @@ def certificate(
     given: Mapping | Iterable = (),
     broken: Mapping,
     names: Mapping | None = None,
+    detail: str | Sequence[str] = (),
 ) -> Check:
     """lhs <= rhs, proved: rhs - lhs = sum(terms), each term a product of factors non-negative by hypothesis.
 
     `given` lists the expressions assumed >= 0 (a mapping gives each a name the reader sees). `broken` is
     {"rhs": or "lhs": a stronger false claim, "at": {symbol: value} where it fails under the same hypotheses,
-    "why": what was broken}.
+    "why": what was broken}. `detail` replaces the printed terms where they would fill the page.
     """
     lhs, rhs, terms = sp.sympify(lhs), sp.sympify(rhs), [sp.sympify(t) for t in terms]
     labels = dict(given) if isinstance(given, Mapping) else {g: "" for g in given}
@@ -197,18 +200,25 @@ def certificate(
     show_term = lambda t: sp.latex(t, symbol_names=dict(names or {}))  # noqa: E731
     lines = [r"$\text{right}-\text{left}=" + "+".join(rf"\left[{show_term(t)}\right]" for t in terms) + "$"]
     lines += [f"${show_term(sp.sympify(g))}\\ge 0$: {label}" for g, label in labels.items() if label]
+    lines = _tuple(detail) if detail else lines
     twin = f"{broken.get('why', 'a stronger right side')} fails, by {_short(gap)} at " + _point(at)
     return _check(ids, "certificate", "holds", statement, lines, twin)
 
 
-def identity(ids, statement: str, lhs, rhs, *, broken, why: str = "another exponent") -> Check:
-    """lhs == rhs exactly; both may be tuples of expressions. `broken` replaces (the first) rhs and must differ."""
+def identity(
+    ids, statement: str, lhs, rhs, *, broken, why: str = "another exponent", detail: str | Sequence[str] = ()
+) -> Check:
+    """lhs == rhs exactly; both may be tuples of expressions. `broken` replaces (the first) rhs and must differ.
+
+    `detail` replaces the printed pairs where they would fill the page.
+    """
     pairs = list(zip(_tuple(lhs), _tuple(rhs), strict=True))
     for left, right in pairs:
         _need(is_zero(sp.sympify(left) - sp.sympify(right)), f"{ids}: {left} differs from {right}")
     gap = sp.sympify(pairs[0][0]) - sp.sympify(broken)
     _need(not is_zero(gap) and abs(sp.N(gap.subs(_sample(gap)))) > 1e-9, f"{ids}: the broken twin is not caught")
     lines = [f"${sp.latex(sp.sympify(left))}={sp.latex(sp.sympify(right))}$" for left, right in pairs]
+    lines = _tuple(detail) if detail else lines
     return _check(ids, "identity", "holds", statement, lines, f"{why}: ${sp.latex(sp.sympify(broken))}$ is refused")
 
 

@@ -7,9 +7,9 @@ exact sums. Levels drawn with probability one at the coarse end collapse to one 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -132,6 +132,12 @@ class Telescope:
             value = np.zeros_like(y)
         return Draw(value, cost, tuple(sorted({*known, *used})))
 
+    def outcomes(self, y: np.ndarray) -> Iterator[tuple[float, Draw]]:
+        """Every possible draw with its probability, one for each subset of the levels past the prefix."""
+        free = self.p[self._prefix :]
+        for drawn in product((False, True), repeat=free.size):
+            yield float(np.prod(np.where(drawn, free, 1 - free))), self.combine(y, drawn)
+
     # --- choices of the probabilities ---
 
     @classmethod
@@ -203,9 +209,7 @@ def _scale(levels, accuracy, free, sigma, gamma) -> float:
     name = formulas.regime(gamma)
     delta = float(accuracy[-1])
     if all(b == a + 1 for a, b in pairwise(levels)) and np.allclose(accuracy, 2.0 ** -np.array(levels, float)):
-        tail = max(math.ceil(math.log2(sigma / (3 * delta))), 0)
-        if name == "MC" and tail == 0:
-            return math.inf
+        tail = max(math.ceil(math.log2(sigma / (3 * delta))), 1)  # at one, sigma <= 3 delta draws every level
         names = {"HTMC": {"delta": delta, "gamma": gamma}, "MC": {"n": tail}, "ETMC": {"gamma": gamma}}[name]
         return formulas.value(formulas.SCALE[name], sigma=sigma, **names)
     shape = accuracy[free:] ** (1 + gamma / 2)
