@@ -1,0 +1,43 @@
+// Filters for the ledger's tables. Without this script the tables are simply all there.
+document.addEventListener("DOMContentLoaded", () => {
+  const tables = [...document.querySelectorAll("table.mlgd-ledger")];
+  if (!tables.length) return;
+  const rows = tables.flatMap((t) => [...t.tBodies[0].rows]);
+  const texts = rows.map((r) => r.textContent.toLowerCase());
+  const box = document.createElement("form");
+  box.className = "mlgd-filter";
+  box.setAttribute("role", "search");
+  box.addEventListener("submit", (e) => e.preventDefault());
+  const field = (label, control) => {
+    const l = document.createElement("label");
+    l.append(label + " ", control);
+    box.append(l);
+    control.addEventListener("input", apply);
+    return control;
+  };
+  const choice = (key) => {
+    const s = document.createElement("select");
+    s.append(new Option("all", ""));
+    [...new Set(rows.map((r) => r.dataset[key]))].sort().forEach((v) => s.append(new Option(v, v)));
+    return field(key, s);
+  };
+  const chosen = { verdict: choice("verdict"), kind: choice("kind"), evidence: choice("evidence") };
+  const words = field("search", Object.assign(document.createElement("input"), { type: "search" }));
+  const count = document.createElement("output");
+  count.setAttribute("aria-live", "polite");
+  box.append(count);
+  (document.getElementById("ledger-filter") || tables[0]).before(box);
+  function apply() {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    rows.forEach((r, i) => {
+      const fits =
+        Object.entries(chosen).every(([k, s]) => !s.value || r.dataset[k] === s.value) &&
+        wanted.every((w) => texts[i].includes(w));
+      r.hidden = !fits;
+      shown += fits;
+    });
+    count.textContent = `${shown} of ${rows.length} rows`;
+  }
+  apply();
+});
