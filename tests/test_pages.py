@@ -1,0 +1,179 @@
+"""Every page in a real headless Chromium: mathematics, console, requests, a narrow screen and the dark theme.
+
+Playwright drives the system's Chromium. Without one the tests say so and stop there, unless MLGD_REQUIRE_BROWSER is set
+(as .ci/run does): then its absence is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from chapters import contents
+from playwright.sync_api import Browser, Page, sync_playwright
+
+pytestmark = pytest.mark.built
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [f"{name}.html" for name in contents(ROOT / "_toc.yml")] + ["search.html", "genindex.html"]
+NARROW = 400
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+
+TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
+  MathJax.startup.promise,
+  new Promise((_, late) => setTimeout(() => late(new Error('the mathematics was not typeset in 60 s')), 60000)),
+]).then(() => true)"""
+
+# Error nodes, and TeX that nothing typeset: both are what a reader would see as broken mathematics.
+MATHEMATICS = r"""() => {
+  const problems = [...document.querySelectorAll('mjx-merror, [data-mjx-error]')].map(
+    node => 'mathematics does not typeset: ' + (node.getAttribute('data-mjx-error') || node.textContent));
+  const walk = document.createTreeWalker(document.querySelector('article, .bd-article, main') || document.body, NodeFilter.SHOW_TEXT);
+  for (let node; node = walk.nextNode();)
+    if (!node.parentElement.closest('pre, code, script, style, mjx-container') && /\\\(|\\\[|\$\$|\\begin\{/.test(node.data))
+      problems.push('mathematics was left as text: ' + node.data.trim().slice(0, 60));
+  return problems;
+}"""
+
+# What sticks out of the window and has no box of its own to scroll in.
+OVERFLOW = """() => {
+  const width = document.documentElement.clientWidth, problems = [];
+  if (document.documentElement.scrollWidth > width) problems.push(`the page is ${document.documentElement.scrollWidth} px wide on a ${width} px screen`);
+  for (const node of document.querySelectorAll('.bd-article *')) {
+    const box = node.getBoundingClientRect();
+    if (box.width === 0 || box.right <= width + 1 || !node.checkVisibility()) continue;
+    let boxed = false;
+    for (let up = node; up && !up.matches('.bd-article'); up = up.parentElement)
+      if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(up).overflowX) && up.getBoundingClientRect().right <= width + 1) boxed = true;
+    if (!boxed) { problems.push(`<${node.tagName.toLowerCase()} class="${node.getAttribute('class') || ''}"> sticks out to ${Math.round(box.right)} px`); break; }
+  }
+  return problems;
+}"""
+
+# The contrast of each text with the nearest painted background behind it (WCAG: 4.5 for text), and the card of figures.
+DARK = """() => {
+  const parse = text => { const m = text.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
+  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3]));
+  const ground = node => { const stack = []; for (; node; node = node.parentElement) {
+      const colour = parse(getComputedStyle(node).backgroundColor); if (colour[3] > 0) stack.push(colour); if (colour[3] === 1) break; }
+    return stack.reverse().reduce((below, top) => over(top, below), [255, 255, 255]); };
+  const problems = [];
+  if (light(ground(document.body)) > 0.2) problems.push('the dark page is not dark');
+  const seen = new Set();
+  for (const node of document.querySelectorAll('.bd-article *')) {
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+    if (!own && node.tagName !== 'MJX-C' || !node.checkVisibility() || node.closest('.visually-hidden, .headerlink, mjx-assistive-mml')) continue;
+    const below = ground(node), style = getComputedStyle(node), ink = over(parse(style.color), below);
+    const [a, b] = [light(ink), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+    const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+    const kind = `<${node.tagName.toLowerCase()} class="${node.getAttribute('class') || ''}">`;
+    if (ratio < needed && !seen.has(kind)) { seen.add(kind); problems.push(`${kind} has contrast ${ratio.toFixed(2)}: ${node.textContent.trim().slice(0, 40)}`); }
+  }
+  for (const image of document.querySelectorAll('.bd-article img')) {
+    const style = getComputedStyle(image);
+    if (light(ground(image)) < 0.8 || style.filter !== 'none') problems.push('a figure has no light card: ' + image.getAttribute('src'));
+  }
+  return problems;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        message = "no Chromium on this machine: install it (Debian: apt-get install chromium) to test the pages in it"
+        if os.environ.get("MLGD_REQUIRE_BROWSER"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+def visit(
+    browser: Browser, path: Path, width: int = 1280, theme: str = "light", query: str = ""
+) -> tuple[Page, list[str]]:
+    """Open a page from its file and wait for its mathematics; with it, what it logged and asked for."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    problems: list[str] = []
+    page.on("console", lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
+    page.on("requestfailed", lambda request: problems.append(f"a request failed: {request.url}"))
+    page.on("request", lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"))
+    page.route(lambda url: not local(url), lambda route: route.abort())
+    page.set_default_timeout(60_000)
+    page.goto(path.as_uri() + query)
+    page.evaluate(TYPESET)
+    return page, problems
+
+
+def local(url: str) -> bool:
+    return url.startswith(("file:", "data:", "blob:", "about:"))
+
+
+def page_problems(browser: Browser, path: Path) -> list[str]:
+    """Everything a reader would trip over, on a desk, on a telephone and at night."""
+    problems = []
+    looks = {(1280, "light"): MATHEMATICS, (NARROW, "light"): OVERFLOW, (1280, "dark"): DARK}
+    for (width, theme), look in looks.items():
+        page, logged = visit(browser, path, width, theme)
+        found = page.evaluate(look)
+        problems += [problem for problem in logged + found if problem not in problems]
+        page.close()
+    return problems
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(browser, html, name):
+    assert page_problems(browser, html / name) == []
+
+
+def test_search_finds_a_word(browser, html):
+    page, problems = visit(browser, html / "search.html", query="?q=accuracy")
+    page.wait_for_selector("#search-results li", timeout=20_000)
+    assert page.locator("#search-results li").count() >= 1
+    assert problems == []
+    page.close()
+
+
+SOUND = "<p>Sound.</p>"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (r'<div class="math">\[ \nosuchmacro{x} \]</div>', "mathematics does not typeset"),
+        (r'<div class="mathjax_ignore">\( x \)</div>', "mathematics was left as text"),
+        ("<script>console.error('on purpose')</script>", "the console says: on purpose"),
+        ("<script>throw new Error('on purpose')</script>", "a script failed"),
+        ('<img src="https://pictures.example/x.png">', "the page asked for https://pictures.example/x.png"),
+        ('<img src="absent.png">', "a request failed"),
+        ('<div style="width: 900px">wide</div>', "sticks out"),
+        ('<p style="color: #444">dim</p>', "has contrast"),
+    ],
+)
+def test_page_check_can_fail(browser, html, tmp_path, body, problem):
+    """The same page with one thing broken: the book's own index, its article replaced."""
+    text = (html / PAGES[0]).read_text(encoding="utf-8")
+    head, tail = text[: text.index("<article")], text[text.index("</article>") :]
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (tmp_path / "_static").symlink_to(html / "_static")
+    (tmp_path / "searchindex.js").symlink_to(html / "searchindex.js")
+    mathjax = '<script defer src="../_static/mathjax/tex-chtml.js"></script>'
+    configured = text[text.index("window.MathJax") :].partition("</script>")[0] if "window.MathJax" in text else ""
+    for part, expected in ((SOUND, []), (body, [problem])):
+        page = folder / "page.html"
+        page.write_text(
+            f'{head}<script>{configured}</script>{mathjax}<article class="bd-article"><h1>Page</h1>{part}{tail}',
+            encoding="utf-8",
+        )
+        found = page_problems(browser, page)
+        assert bool(found) == bool(expected), found
+        assert all(any(wanted in line for line in found) for wanted in expected), found
