@@ -50,6 +50,7 @@ CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest
     "MC": 9 * c**2 * n / sigma**2 * (1 + sp.Rational(5, 4) * n),
     "ETMC": (1 + PAIR / (1 - RATIO)) * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
 }
+ALL_LEVELS = (c / delta) ** gamma / (1 - 2**-gamma)  # every level down to delta, once each: no call costs more
 
 # --- Theorem 1: descent --------------------------------------------------------------------------------------
 
@@ -72,6 +73,11 @@ LAMBDA = 16 ** (gamma - 1) * C_GAMMA
 LAMBDA_PRIME = 256 * sp.log(2) * 8 ** (gamma - 2) * C_GAMMA
 LAMBDA_PRIME_EXECUTED = (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
 UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
+LAMBDA_EXECUTED = CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA  # ceiling, two evaluations, rounding of delta
+COARSE_CONVEX = CONVEX_CEILING * CONVEX["T"] * FIRST  # the coarsest level at every step: the one term that keeps eta
+# Drawn with probability min(1, eta * COARSE_RATE) instead, the coarsest level keeps the theorem and eta leaves the bill.
+COARSE_RATE = sp.Max(4 * beta, 32 * 4**-first / eps)
+COARSE_FREE = CONVEX_CEILING * CONVEX["T"] * eta * COARSE_RATE * FIRST
 UPPER_STRONG = LAMBDA_PRIME * (1 + sp.log(mu * d0**2 / eps)) * (c / sp.sqrt(mu * eps)) ** gamma
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
 
@@ -149,8 +155,9 @@ def price_order(parameters: dict, name: str):
     """T calls at the given T, delta, sigma2 in one regime, as an order; the logarithm of MC counts its argument's order."""
     s, d = sp.sqrt(parameters["sigma2"]), parameters["delta"]
     if name == "MC":
-        ratio = order(s / d)
-        return order(parameters["T"] * c**2 / s**2) * sp.log(sp.simplify(ratio**2)) ** 2
+        ratio = sp.simplify(order(s / d) ** 2)  # a power of beta d0^2/eps or of kappa: the base is what the log keeps
+        power = sp.simplify(beta * sp.diff(sp.log(ratio), beta))
+        return order(parameters["T"] * c**2 / s**2) * sp.log(sp.powdenest(ratio ** (1 / power), force=True)) ** 2
     return order(parameters["T"] * CALL[name].subs({sigma: s, delta: d}, simultaneous=True))
 
 

@@ -45,7 +45,10 @@ class Problem:
 
     def prices(self, delta: float) -> Hierarchy:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices only, nothing to evaluate."""
-        finest = max(self.first, math.ceil(-math.log2(delta) - 1e-9))
+        finest = math.ceil(-math.log2(delta))
+        if 2.0 ** (1 - finest) <= delta * (1 + 1e-12):  # delta is a level's accuracy up to rounding
+            finest -= 1
+        finest = max(self.first, finest)
         return Hierarchy(_no_gradient, lambda k: (self.c * 2.0**k) ** self.gamma, range(self.first, finest + 1))
 
 
@@ -275,7 +278,8 @@ def call_bound(problem: Problem, delta: float, sigma: float) -> float:
         numbers["gamma"] = problem.gamma
     if name == "HTMC":
         numbers["delta"] = delta / 2
-    return first + F.value(F.CALL_EXECUTED[name], **numbers)
+    everything = F.value(F.ALL_LEVELS, c=problem.c, delta=delta / 2, gamma=problem.gamma)
+    return first + min(F.value(F.CALL_EXECUTED[name], **numbers), everything)
 
 
 @dataclass(frozen=True)
