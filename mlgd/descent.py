@@ -12,6 +12,7 @@ from .plan import Plan
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
+NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def minimize(
         run.record()
         for stage, telescope in zip(plan.stages, telescopes, strict=True):
             advance(stage, Sampler(telescope, rng, run.meter))
+        run.guard()
         status, message = "done", f"all {plan.steps} steps of the plan were made: mean loss at most {plan.eps:g}"
     except _Stop as stop:
         status, message = stop.status, stop.message
@@ -137,19 +139,21 @@ class _Run:
     def __init__(self, h, y0, plan, callback, loss, max_cost, progress):
         self.plan, self.callback, self.loss, self.max_cost, self.progress = plan, callback, loss, max_cost, progress
         self.meter = Meter(h)
-        self.start, self.y, self.output, self.safe = y0, y0.copy(), y0.copy(), y0.copy()
+        self.start, self.y, self.safe, self.distance = y0, y0.copy(), y0.copy(), 0.0
+        self.output = self.y if plan.averaging == "last" else y0.copy()
         self.step, self.mass = 0, 0.0  # mass: the sum of the weights so far over the latest weight
-        self.every = max(1, plan.steps // 200)
+        self.every = -(-plan.steps // 200)
         self.rows, self.best = [], np.inf
-        self.far = FAR * plan.problem.d0
+        self.d0 = plan.problem.d0
 
     def averaged(self, stage, sample) -> None:
         """y <- y - eta g(y), and the average of the points where g was taken, weights growing by `growth` a step."""
         eta, growth, y, output = self.plan.eta, self.plan.growth, self.y, self.output
         for _ in range(stage.steps):
+            g = sample(y)  # first, so that an interrupt inside it leaves the output of whole steps
             self.mass = 1.0 + self.mass / growth
             output += (y - output) / self.mass
-            y -= eta * sample(y)
+            y -= eta * g
             self.tick()
 
     def accelerated(self, stage, sample) -> None:
@@ -159,10 +163,8 @@ class _Run:
             alpha = self.plan.eta * t
             share = alpha / (total + alpha)
             total += alpha
-            z_new = z - alpha * sample(y + share * (z - y))
-            y += share * (z_new - y)
-            z = z_new
-            self.output[...] = y
+            z -= alpha * sample(y + share * (z - y))
+            y += share * (z - y)
             self.tick()
 
     def tick(self) -> None:
@@ -189,7 +191,9 @@ class _Run:
         return self.rows[-1][2] if self.rows else np.nan
 
     def guard(self) -> None:
-        if not np.linalg.norm(self.y - self.start) <= self.far:
+        moved = self.y - self.start
+        self.distance = float(np.vdot(moved, moved)) ** 0.5
+        if not self.distance <= FAR * self.d0:
             raise _Stop(
                 "diverged",
                 f"the iterate left the region the theorem allows before step {self.step}: the best output so far is "
@@ -201,7 +205,7 @@ class _Run:
             return
         value = float(self.loss(self.output)) if self.loss is not None else np.nan
         self.rows.append((self.step, self.meter.total, value))
-        if self.loss is None or value <= self.best:
+        if value <= self.best if self.loss is not None else self.distance <= NEAR * self.d0:
             self.best = value
             self.safe[...] = self.output
         if self.progress:
