@@ -1,0 +1,64 @@
+"""What one event of `flow` costs beyond the user's own evaluations, and that it agrees with `minimize`'s tiny steps.
+
+Run by `make bench`. The evaluations are made of one copy of the point each, so that nearly all time is the flow's.
+"""
+
+import math
+import time
+
+import numpy as np
+
+from mlgd import Hierarchy, Telescope, flow, proposition_schedule, rounded
+from mlgd.descent import Meter, Sampler
+
+
+def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, float]:
+    """Time an event of flow and of a hand-written loop that makes the same two evaluations, step and average."""
+    h = Hierarchy(lambda k, y: 0.01 * y, lambda k: 8.0**k, range(3, 14))
+    start = np.full(dimension, 1e-3)
+    horizon = 8.0
+    rates = proposition_schedule(h, 1.0, 1e-3, 3.0, horizon) if scheduled else [8000.0, 2000.0]
+    begin = time.perf_counter()
+    result = flow(h, start, rates, horizon, 1)
+    spent = (time.perf_counter() - begin) / result.steps
+    y, mean, n = start.copy(), start.copy(), 20_000
+    gaps = np.random.default_rng(1).exponential(1e-4, n).tolist()
+    begin, now = time.perf_counter(), 0.0
+    for gap in gaps:
+        now += gap
+        mean += (gap / now) * (y - mean)
+        y -= 1e-4 * (h.evaluate(4, y) - h.evaluate(3, y))
+    return 1e6 * spent, 1e6 * (time.perf_counter() - begin) / n
+
+
+def agreement(runs: int = 300, horizon: float = 1.5, eta: float = 1 / 400) -> list[tuple[str, float, float, float]]:
+    """Mean and variance of the final loss, of flow and of the iteration with p = eta rate, with their joint errors."""
+    curvature, rates = np.array([1.0, 3.0]), [12.0, 6.0, 3.0, 1.5]
+    h = rounded(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
+    start = np.ones(2)
+    telescope = Telescope(h, [eta * r for r in rates])
+    losses = []
+    for r in range(runs):
+        sampler, y = Sampler(telescope, np.random.default_rng([1, r]), Meter(h)), start.copy()
+        for _ in range(round(horizon / eta)):
+            y -= eta * sampler(y)
+        end = flow(h, start, rates, horizon, [2, r], weight=1e9).y
+        losses.append([0.5 * float(z @ (curvature * z)) for z in (end, y)])
+    losses = np.array(losses)
+    squares = (losses - losses.mean(axis=0)) ** 2
+    rows = []
+    for name, sample in (("mean", losses), ("variance", squares)):
+        error = math.sqrt((sample.var(axis=0, ddof=1) / runs).sum())
+        rows.append((name, *sample.mean(axis=0), error))
+    return rows
+
+
+if __name__ == "__main__":
+    print("dimension  rates      flow (us/event)  by hand (us/event)")
+    for dimension in (2, 1000):
+        for scheduled in (False, True):
+            ours, hand = microseconds_per_event(dimension, scheduled)
+            print(f"{dimension:9d}  {'schedule' if scheduled else 'constant'}  {ours:15.2f}  {hand:18.2f}")
+    print("final loss    flow       tiny steps  joint standard errors apart")
+    for name, ours, theirs, error in agreement():
+        print(f"{name:10s}  {ours:9.5f}  {theirs:10.5f}  {abs(ours - theirs) / error:10.2f}")
