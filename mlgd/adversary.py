@@ -141,7 +141,7 @@ class Adversary(Hierarchy):
     @property
     def twin(self) -> "Adversary":
         """The other copy, with a meter of its own."""
-        return Adversary(self.eps, self.d0, self.beta, self.gamma, self.c, self.mu, -self.sign)
+        return type(self)(self.eps, self.d0, self.beta, self.gamma, self.c, self.mu, -self.sign)
 
     def __repr__(self) -> str:
         return (
