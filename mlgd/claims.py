@@ -201,7 +201,7 @@ def certificate(
     lines = [r"$\text{right}-\text{left}=" + "+".join(rf"\left[{show_term(t)}\right]" for t in terms) + "$"]
     lines += [f"${show_term(sp.sympify(g))}\\ge 0$: {label}" for g, label in labels.items() if label]
     lines = _tuple(detail) if detail else lines
-    twin = f"{broken.get('why', 'a stronger right side')} fails, by {_short(gap)} at " + _point(at)
+    twin = f"{broken.get('why', 'a stronger right side')} fails, by {_short(gap)} at " + _point(at, names)
     return _check(ids, "certificate", "holds", statement, lines, twin)
 
 
@@ -217,8 +217,9 @@ def identity(
         _need(is_zero(sp.sympify(left) - sp.sympify(right)), f"{ids}: {left} differs from {right}")
     gap = sp.sympify(pairs[0][0]) - sp.sympify(broken)
     _need(not is_zero(gap) and abs(sp.N(gap.subs(_sample(gap)))) > 1e-9, f"{ids}: the broken twin is not caught")
-    lines = [f"${sp.latex(sp.sympify(left))}={sp.latex(sp.sympify(right))}$" for left, right in pairs]
-    lines = _tuple(detail) if detail else lines
+    shown = [(sp.latex(sp.sympify(left)), sp.latex(sp.sympify(right))) for left, right in pairs]
+    shown = [pair for pair in shown if pair[0] != pair[1]] or shown  # x = x tells a reader nothing
+    lines = _tuple(detail) if detail else [f"${left}={right}$" for left, right in shown]
     return _check(ids, "identity", "holds", statement, lines, f"{why}: ${sp.latex(sp.sympify(broken))}$ is refused")
 
 
@@ -393,8 +394,9 @@ def _short(value, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else str(value)
 
 
-def _point(at: Mapping) -> str:
-    return ", ".join(f"${sp.latex(sp.sympify(k))}={sp.latex(sp.nsimplify(v))}$" for k, v in at.items())
+def _point(at: Mapping, names: Mapping | None = None) -> str:
+    shown = {sp.latex(sp.sympify(k), symbol_names=dict(names or {})): sp.latex(sp.nsimplify(v)) for k, v in at.items()}
+    return ", ".join(f"${name}={number}$" for name, number in shown.items())
 
 
 # --- the rows and the notebooks ----------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Telescope:
             return float(total + sum(q * h.cost(k) for k, q in zip(self.levels[m:], self.p[m:], strict=True)))
         following = [*self.p[m + 1 :], 0.0][: self.p.size - m]
         for k, q, after in zip(self.levels[m:], self.p[m:], following, strict=True):
-            total += (1 - (1 - q) * (1 - after)) * h.cost(k)
+            total += (q + after - q * after) * h.cost(k)  # not 1 - (1-q)(1-after): a rare level costs much
         return float(total)
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
