@@ -5,7 +5,7 @@ from .descent import Result, State, Trace, minimize
 from .flow import Schedule, constant_rates, flow, proposition_schedule
 from .hierarchy import Audit, Hierarchy, LevelError, audit, biased, first_level, rounded, series
 from .oracle import Draw, Telescope
-from .plan import Comparison, Plan, Problem, compare, plan
+from .plan import Comparison, Plan, Problem, Stage, compare, plan, tuned
 
 __all__ = [
     "Adversary",
@@ -18,6 +18,7 @@ __all__ = [
     "Problem",
     "Result",
     "Schedule",
+    "Stage",
     "State",
     "Telescope",
     "Trace",
@@ -32,4 +33,5 @@ __all__ = [
     "proposition_schedule",
     "rounded",
     "series",
+    "tuned",
 ]

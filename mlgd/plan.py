@@ -59,6 +59,7 @@ class Stage:
     steps: int
     delta: float
     sigma: float
+    probabilities: tuple[float, ...] | None = None  # in place of the closed form for delta and sigma
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,13 @@ class Plan:
 
     def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
         """The oracle a stage runs on a hierarchy."""
+        if stage.probabilities is not None:
+            return Telescope(h, stage.probabilities)
         return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma)
+
+    def price_on(self, h: Hierarchy) -> float:
+        """The exact expected price of this plan on a hierarchy of your own, whatever its levels and prices."""
+        return sum(s.steps * self.telescope(h, s).expected_cost() for s in self.stages)
 
     def __str__(self) -> str:
         b = self.budget
@@ -150,6 +157,36 @@ def plan(problem: Problem, eps: float, method: str = "multilevel", eta: float | 
         builder = _strong if strong else _convex
     parts = builder(problem, float(eps), float(eta), noisy=method != "fixed")
     return _priced(problem, float(eps), method, float(eta), *parts)
+
+
+def tuned(problem: Problem, eps: float, telescope: Telescope, eta: float, steps: int) -> Plan:
+    """A plan set by hand: your own probabilities, step and number of steps, without a guarantee.
+
+    The theorems budget for the worst case; on one instance a sweep over sigma, as in the paper's experiment, is
+    cheaper. The output averages the late iterates (weights e^(mu t/2) in flow time, as in Proposition 2).
+    """
+    for name, number in (("eps", eps), ("eta", eta), ("steps", steps)):
+        _positive(name, number)
+    if not eta < 2 / problem.beta:
+        raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}")
+    stage = Stage(int(steps), telescope.h.accuracy(telescope.levels[-1]), math.nan, tuple(telescope.p.tolist()))
+    growth = 1 / (1 - eta * problem.mu / 2)
+    nothing = Budget(math.nan, math.nan, math.nan)
+    price = steps * telescope.expected_cost()
+    bound = steps * sum(telescope.h.cost(k) for k in telescope.levels)
+    return Plan(
+        problem,
+        float(eps),
+        "tuned",
+        float(eta),
+        (stage,),
+        "exponential",
+        growth,
+        nothing,
+        price,
+        bound,
+        "none: set by hand",
+    )
 
 
 def _convex(problem, eps, eta, noisy):
