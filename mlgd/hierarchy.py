@@ -77,16 +77,19 @@ class Hierarchy:
         if not np.isfinite(y).all():
             raise ValueError("the starting point has a non-finite entry: give finite numbers")
         for k in self.levels if levels is None else levels:
-            value = np.asarray(self.evaluate(k, y))
-            if value.shape != y.shape:
-                raise LevelError(
-                    f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry a coordinate"
-                )
-            if not np.isfinite(value).all():
-                raise LevelError(
-                    f"level {k} returned a non-finite value at the starting point: mend that level or drop it"
-                )
+            self.checked(k, y)
         return y
+
+    def checked(self, k: int, y: np.ndarray) -> np.ndarray:
+        """A_k(y), refused by name if it has another shape or a non-finite value."""
+        value = np.asarray(self.evaluate(k, y), float)
+        if value.shape != y.shape:
+            raise LevelError(
+                f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry a coordinate"
+            )
+        if not np.isfinite(value).all():
+            raise LevelError(f"level {k} returned a non-finite value at the point given: mend that level or drop it")
+        return value
 
     def _index(self, k: int) -> int:
         try:
@@ -188,26 +191,29 @@ def audit(h: Hierarchy, points: Sequence[np.ndarray], reference: Callable | None
     """Measure a hierarchy at some points: exact, one evaluation a level and point, nothing sampled.
 
     Bias is the largest distance to `reference(y)` (the finest level when there is none). The rate gamma is the slope
-    of log price against -log bias; without a reference it is read off the increments, which the finite end of
-    the ladder does not bend. A plateau at the coarse end is recognised and left out of the fit.
+    of log price against -log bias, read off the root mean square over the points, which moves less than the largest;
+    without a reference it is read off the increments, which the finite end of the ladder does not bend. The prefactor c
+    belongs to the largest. A plateau at the coarse end is recognised and left out of the fit.
     """
     points = [h.check(p, levels=()) for p in (points if isinstance(points, Sequence | np.ndarray) else list(points))]
     if not points:
         raise ValueError("audit needs at least one point: give the start and a few iterates")
     n = len(h.levels)
-    bias, increment, coarse = np.zeros(n), np.zeros(n), 0.0
-    for y in points:
-        h.check(y)
-        values = [np.asarray(h.evaluate(k, y), float) for k in h.levels]
+    distance, gap, coarse = np.zeros((len(points), n)), np.zeros((len(points), n)), 0.0
+    for row, y in enumerate(points):
+        values = [h.checked(k, y) for k in h.levels]
         truth = values[-1] if reference is None else np.asarray(reference(y), float)
         coarse = max(coarse, float(np.linalg.norm(values[0])))
         for i, v in enumerate(values):
-            bias[i] = max(bias[i], np.linalg.norm(v - truth))
-            increment[i] = max(increment[i], np.linalg.norm(v - values[i - 1]) if i else np.linalg.norm(v))
+            distance[row, i] = np.linalg.norm(v - truth)
+            gap[row, i] = np.linalg.norm(v - values[i - 1]) if i else np.linalg.norm(v)
+    bias, increment = distance.max(axis=0), gap.max(axis=0)
     price = np.array([float(h.cost(k)) for k in h.levels])
-    size, first = (bias, 0) if reference is not None else (increment, 1)
+    size, sample, first = (bias, distance, 0) if reference is not None else (increment, gap, 1)
     usable = [i for i in range(first, n) if size[i] > 1e-13 * max(1.0, coarse)]
-    slope, error, intercept, r2, used = _fit(-np.log2(np.maximum(size, 1e-300)), np.log2(price), usable)
+    typical = np.sqrt((sample**2).mean(axis=0))
+    slope, error, r2, used = _fit(-np.log2(np.maximum(typical, 1e-300)), np.log2(price), usable)
+    intercept = float(np.mean(np.log2(price[used]) + slope * np.log2(size[used]))) if used else math.nan
     # without a reference the bias behind an increment is the geometric tail that follows it
     ratio = 2.0 ** np.mean(np.diff(np.log2(size[used]))) if len(used) > 1 else 0.5
     tail = 1.0 if reference is not None else (ratio / (1 - ratio) if ratio < 1 else math.inf)
@@ -236,17 +242,16 @@ def _fit(x, y, usable):
         if not spread.any():
             continue
         slope = float(spread @ b / (spread @ spread))
-        intercept = float(b.mean() - slope * a.mean())
-        residual = b - slope * a - intercept
+        residual = b - b.mean() - slope * spread
         total = float(((b - b.mean()) ** 2).sum())
         r2 = 1 - float(residual @ residual) / total if total else 0.0
         error = math.sqrt(float(residual @ residual) / max(1, len(used) - 2) / float(spread @ spread))
-        result = (slope, error, intercept, r2, used)
+        result = (slope, error, r2, used)
         if r2 >= 0.995:
             return result
-        if best is None or r2 > best[3]:
+        if best is None or r2 > best[2]:
             best = result
-    return best or (math.nan, math.nan, math.nan, 0.0, usable)
+    return best or (math.nan, math.nan, 0.0, usable)
 
 
 def _warnings(h, bias, increment, price, usable, used, gamma, r2, coarse, no_reference):

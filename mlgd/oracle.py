@@ -28,7 +28,7 @@ class Draw:
     levels: tuple[int, ...]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Telescope:
     """The estimator of Proposition 1 on the first levels of a hierarchy, with a probability for each.
 
