@@ -94,7 +94,7 @@ def test_a_bad_hierarchy_is_refused(arguments, message):
 
 
 def test_ready_made_hierarchies_refuse_a_bad_rate():
-    with pytest.raises(ValueError, match="gamma and c must be positive; got gamma=-1.0"):
+    with pytest.raises(ValueError, match=r"gamma and c must be positive; got gamma=-1\.0"):
         rounded(gradient, -1.0, 1.0, [1])
     with pytest.raises(ValueError, match="gamma and c must be positive"):
         biased(gradient, 1.0, 0.0, [1])
