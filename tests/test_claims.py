@@ -173,9 +173,9 @@ def test_statistical_below_and_equal():
         statistical("row", "", sample, 1.0, broken=0.5, why="")
     with pytest.raises(CheckFailed, match="against"):
         statistical("row", "", sample, 1.2, side="equal", broken=2.0, why="")
-    with pytest.raises(CheckFailed, match="the broken twin 1.3 is accepted"):
+    with pytest.raises(CheckFailed, match=r"the broken twin 1\.3 is accepted"):
         statistical("row", "", sample, 1.2, broken=1.3, why="")
-    with pytest.raises(CheckFailed, match="the broken twin 1.001 is accepted"):
+    with pytest.raises(CheckFailed, match=r"the broken twin 1\.001 is accepted"):
         statistical("row", "", sample, 1.0, side="equal", broken=1.001, why="")
 
 
