@@ -189,9 +189,10 @@ def reduce(
                 progress(done + block + 1, 2 * total)
 
     heads = [d.columns(k_max) for d in designs]
-    b = np.zeros((len(designs), m))
-    for block, g in raw(0):
-        target, g = designs[0].target(block), g.astype(float)
+    b, g = np.zeros((len(designs), m)), np.empty((BLOCK, m))
+    for block, single in raw(0):
+        target = designs[0].target(block)
+        g[:] = single
         squares, along = np.einsum("ij,ij->i", g, g), g @ u
         weights = [d.weights(block, squares, along) for d in designs]
         b += np.array([own * target for _, own in weights]) @ g

@@ -38,7 +38,7 @@ class Protocol:
     wide_probes: tuple[int, ...] = WIDE_STEPS
     fit_from: int = 32
     max_steps: int = 250_000
-    max_flops: float = 1e10  # of one telescope run; the fixed level has no limit
+    max_flops: float = 8e9  # of one telescope run; the fixed level has no limit
     every: tuple[int, ...] = (1, 100)  # losses are read at every step, and again every hundred steps only
 
     def __post_init__(self) -> None:

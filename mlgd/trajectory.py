@@ -95,7 +95,8 @@ class Trajectory:
         self.low = 0.0  # a lower bound on t |r(average)|
         self.steps, self.flops, self.diverged = 0, 0.0, False
         self.coins, self.at = coins(problem.design.seed, name, self.p), DRAWS
-        self.maps: dict[tuple[int, int], tuple] = {}
+        self.maps: dict[int, np.ndarray] = {}
+        self.tops: dict[int, object] = {}
         k = np.asarray(ladder, float)
         self.mean_price = (4.0 * self.m) * float(self.p @ (k + np.append(0.0, k[:-1])))
 
@@ -109,44 +110,43 @@ class Trajectory:
         weight = weight - np.append(weight[1:], 0.0)
         return [(k, w) for k, w in zip(self.ladder, weight, strict=True) if w]
 
-    def map(self, stretch: int, code: int) -> tuple[np.ndarray, np.ndarray]:
-        """`stretch` steps of the prefix, then one with these coins (none if 0): x -> Mx + Kc, or Mx + K if truncated.
+    def map(self, stretch: int, code: int) -> np.ndarray:
+        """`stretch` steps of the prefix, then one with these coins (none if 0): the rows that move, as (x, c) -> x.
 
-        c is what v and the coordinates past the inner ones contribute to the gradient.
+        c is what v and the coordinates past the inner ones add to the gradient; the truncated form knows v only, and
+        its c is the number 1.
         """
-        key = stretch, code
-        if key in self.maps:
-            return self.maps[key]
         d, n = self.d, self.inner
         decay = self.powers[stretch]
-        step = np.eye(n)
         if self.exact:
             weight = np.repeat(self.weights(code), np.diff((0, *self.ladder)))[:n]
-            step -= weight[:, None] * self.head
+            step = np.eye(n) - weight[:, None] * self.head
             settle = (1 - decay) / self.values
             m, k = step.copy(), -np.diag(weight)
             m[:, :d] = step[:, :d] * decay
             m[:, d:] -= step[:, :d] @ (settle[:, None] * self.side)
             k[:, :d] -= step[:, :d] * settle
         else:
-            k = np.zeros(n)
-            for j, weight in self.by_level(code) if code else ():
-                step[:j, :j] -= weight * self.head[:j, :j]
-                k[:j] += weight * self.v[:j]
-            k += step[:, :d] @ ((1 - decay) / self.values * self.v[:d])
-            m = step
+            m, k = np.eye(n), np.zeros((n, 1))
+            for j, weight in self.by_level(code):
+                m[:j, :j] -= weight * self.head[:j, :j]
+                k[:j, 0] += weight * self.v[:j]
+            k[:, 0] += m[:, :d] @ ((1 - decay) / self.values * self.v[:d])
             m[:, :d] *= decay
-        self.maps[key] = m, k
-        return m, k
+        moved = max(d, *(j for i, j in enumerate(self.ladder) if code >> i & 1 and j <= n), 0)
+        return np.ascontiguousarray(np.hstack([m, k])[:moved])
 
     def top(self, code: int) -> None:
         """A step that draws the finest level: every coordinate moves."""
-        gradient = self.gx - self.v
+        if code not in self.tops:
+            spread = np.repeat(self.weights(code), np.diff((0, *self.ladder)))
+            self.tops[code] = spread if self.exact else self.by_level(code)
+        gradient, weights = self.gx - self.v, self.tops[code]
         if self.exact:
-            change = np.repeat(self.weights(code), np.diff((0, *self.ladder))) * gradient
+            change = weights * gradient
         else:
             change = np.zeros(len(self.x))
-            for j, weight in self.by_level(code):
+            for j, weight in weights:
                 g = gradient if j == len(change) else self.gram[:j, :j].dot(self.x[:j]) - self.v[:j]
                 change[:j] += weight * g
         self.x = self.x - change
@@ -168,32 +168,42 @@ class Trajectory:
             return self._advance(goal, *self.toss(limit))
 
     def _advance(self, goal: float, codes: np.ndarray, price: np.ndarray) -> Readings:
-        count, n, always = len(codes), self.inner, (1 << self.prefix) - 1
+        count, n, d = len(codes), self.inner, self.d
         finest = 1 << (self.levels - 1) if self.prefix < self.levels else 0
-        starts, begins, owners = [], [], []  # of the stretches in which only the prefix moves
+        interrupted = np.append(np.flatnonzero(codes != (1 << self.prefix) - 1), count)
+        coins, maps, levels = codes.tolist(), self.maps, self.levels
+        # one row a stretch in which only the prefix moves: where it starts, and c
+        rows = np.empty((len(interrupted) + 1, n + (n if self.exact else 1)))
+        begins, owners = [], []
         xs, gxs, cs = [], [], []  # of the segments between two draws of the finest level
-        begin, z = 0, None
-        for e in [*np.flatnonzero(codes != always).tolist(), count]:
-            if z is None:
-                z = self.x[:n].copy()
-                c = self.gx[:n] - self.head.dot(z) - self.v[:n]
+        begin, fresh = 0, True
+        for e in interrupted.tolist():
+            if fresh:
+                c = self.gx[:n] - self.head.dot(self.x[:n]) - self.v[:n]
                 xs.append(self.x), gxs.append(self.gx), cs.append(c)
-                starts.append(z), begins.append(begin), owners.append(len(xs) - 1)
-            code = 0 if e == count or codes[e] & finest else int(codes[e])
-            m, k = self.map(e - begin, code)
-            z = m.dot(z) + (k.dot(c) if self.exact else k)
-            begin = e + 1
+                row = rows[len(begins)]
+                row[:n], row[n:], fresh = self.x[:n], c if self.exact else 1.0, False
+                begins.append(begin), owners.append(len(xs) - 1)
+            code = 0 if e == count or coins[e] & finest else coins[e]
+            key = (e - begin) << levels | code
+            if key not in maps:
+                maps[key] = self.map(e - begin, code)
+            step = maps[key]
+            after = rows[len(begins)]
+            after[:] = row
+            step.dot(row, out=after[: len(step)])
+            begin, row = e + 1, after
             if code:
-                starts.append(z), begins.append(begin), owners.append(len(xs) - 1)
+                begins.append(begin), owners.append(len(xs) - 1)
                 continue
-            self.gx = self.gx + self.strip.dot(z - self.x[:n])
-            self.x = np.append(z, self.x[n:])
+            self.gx = self.gx + self.strip.dot(row[:n] - self.x[:n])
+            self.x = np.concatenate([row[:n], self.x[n:]])
             if e < count:
-                self.top(int(codes[e]))
-                z = None
-        begins, starts, owners = np.array(begins), np.array(starts), np.array(owners)
+                self.top(coins[e])
+                fresh = True
+        begins, starts, owners = np.array(begins), rows[: len(begins), :n], np.array(owners)
         xs, gxs, cs = np.array(xs), np.array(gxs), np.array(cs)
-        lengths, d = np.diff(begins, append=count), self.d
+        lengths = np.diff(begins, append=count)
         each = np.repeat(np.arange(len(starts)), lengths)  # the stretch of every state
 
         # the loss is a square in the prefix, around a point that only the exact form heads for
@@ -229,21 +239,25 @@ class Trajectory:
 
     def averages(self, path, owners, xs, gxs, times) -> np.ndarray:
         """The loss of the average of the first t iterates, for each t of the chunk."""
-        out, total, product, n = np.empty(len(path)), self.sum, self.gsum, self.inner
-        for s, (x, gx) in enumerate(zip(xs, gxs, strict=True)):
-            rows = np.flatnonzero(owners == s)
-            if len(rows) == 0:
-                continue
-            i, shift = np.arange(1, len(rows) + 1), np.cumsum(path[rows] - x[:n], axis=0)
-            squares = total @ product + 2 * i * (total @ gx) + i**2 * (x @ gx)
-            squares += 2 * (shift @ product[:n] + i * (shift @ gx[:n]))
-            squares += np.einsum("ij,ij->i", shift @ self.head, shift)
-            linear = self.v @ total + i * (self.v @ x) + shift @ self.v[:n]
-            out[rows] = squares / (2 * times[rows] ** 2) - linear / times[rows] + self.square / 2
-            total = total + len(rows) * x
-            total[:n] += shift[-1]
-            product = product + len(rows) * gx + self.strip @ shift[-1]
-        return out
+        n, first = self.inner, np.searchsorted(owners, np.arange(len(xs)))
+        shift = np.cumsum(path - xs[owners, :n], axis=0)  # then from the start of each segment
+        before = np.vstack([np.zeros(n), shift])[first]
+        shift -= before[owners]
+        i = np.arange(1, len(path) + 1) - first[owners]
+        # sums of all iterates before each segment, and their products with G
+        shares = np.diff(first, append=len(path))[:, None]
+        inner = np.diff(before, axis=0, append=(before[-1] + shift[-1] if shares[-1] else before[-1])[None])
+        sums, products = shares * xs, shares * gxs + inner @ self.strip.T
+        sums[:, :n] += inner
+        sums = self.sum + np.vstack([np.zeros(len(self.x)), np.cumsum(sums, axis=0)[:-1]])
+        products = self.gsum + np.vstack([np.zeros(len(self.x)), np.cumsum(products, axis=0)[:-1]])
+        squares = np.einsum("ij,ij->i", sums, products)[owners] + 2 * i * np.einsum("ij,ij->i", sums, gxs)[owners]
+        squares += i**2 * np.einsum("ij,ij->i", xs, gxs)[owners]
+        squares += np.einsum(
+            "ij,ij->i", shift, shift @ self.head + 2 * products[owners, :n] + 2 * i[:, None] * gxs[owners, :n]
+        )
+        linear = (sums @ self.v)[owners] + i * (xs @ self.v)[owners] + shift @ self.v[:n]
+        return squares / (2 * times**2) - linear / times + self.square / 2
 
 
 @dataclass(frozen=True)
