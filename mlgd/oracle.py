@@ -199,7 +199,7 @@ def water_filling(v: np.ndarray, price: np.ndarray, variance: float) -> np.ndarr
         p = s * np.sqrt(v[free] / price[free])
         if p[0] <= 1:
             out = np.ones(v.size)
-            out[free] = np.maximum(p, 1e-12)
+            out[free] = np.maximum(p, 1e-300)
             return out
     return np.ones(v.size)
 

@@ -273,15 +273,34 @@ def test_no_other_cut_is_better(problem):
         assert ours <= cost(np.concatenate([np.ones(cut), rest]), cut) * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("finest", [12, 40])
 @pytest.mark.parametrize("rate", RATES)
-def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate):
-    """The price of one call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2."""
+def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
+    """The price of one call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2.
+
+    On the deep ladder probabilities go down to 2^-100: nothing may floor them.
+    """
     for exponent in (-12, -9.5, -7, -4.5, -2):
         sigma = 2.0**exponent
-        t = Telescope.cheapest(worst(rate, 12), sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))])
-        total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, 13) if 2.0**-k <= sigma)
+        t = Telescope.cheapest(worst(rate, finest), sigma, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma)
         ratio = t.expected_cost() * sigma**2 / total**2
         assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
+
+
+@pytest.mark.parametrize("finest", [12, 25, 40])
+@pytest.mark.parametrize("rate", RATES)
+def test_the_optimum_is_never_dearer_than_the_closed_form(rate, finest):
+    h = worst(rate, finest)
+
+    def objective(t):
+        tail = sum(p * h.step_cost(k) for k, p in zip(t.levels, t.p, strict=True) if k > t.prefix)
+        return h.cost(t.prefix) + tail
+
+    for exponent in range(-finest, 1, 4):
+        closed = Telescope.for_accuracy(h, 2.0**-finest, 2.0**exponent, rate)
+        best = Telescope.cheapest(h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        assert objective(best) <= objective(closed) * (1 + 1e-9)
 
 
 def test_a_vanishing_increment_costs_nothing_and_stays_unbiased():
