@@ -156,7 +156,7 @@ def price_order(parameters: dict, name: str):
     s, d = sp.sqrt(parameters["sigma2"]), parameters["delta"]
     if name == "MC":
         ratio = sp.simplify(order(s / d) ** 2)  # a power of beta d0^2/eps or of kappa: the base is what the log keeps
-        power = sp.simplify(beta * sp.diff(sp.log(ratio), beta))
+        power = sp.simplify(beta * sp.diff(sp.log(ratio), beta)) or 1
         return order(parameters["T"] * c**2 / s**2) * sp.log(sp.powdenest(ratio ** (1 / power), force=True)) ** 2
     return order(parameters["T"] * CALL[name].subs({sigma: s, delta: d}, simultaneous=True))
 
