@@ -1,0 +1,97 @@
+"""What the experiment costs: its random numbers alone, the whole of it, and its literal execution.
+
+    python tests/bench_sweep.py            ten seeds, the paper's sizes, two processes
+    python tests/bench_sweep.py --seeds 2  fewer seeds
+
+Prints three times, on the same two workers, and checks the two bars: the whole experiment costs at most 3 times the
+drawing of its random numbers, and the sweep alone is at least 100 times faster than its literal execution. The literal
+execution is timed on a sample of its steps, in single precision, and scaled by the exact numbers of steps; the two ways
+are also held against each other in double precision, on the same draws.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+
+from mlgd import direct
+from mlgd.features import Design, gaussians, reduce
+from mlgd.frontier import probabilities
+from mlgd.sweep import Protocol, sweep, workers
+from mlgd.trajectory import Trajectory
+
+SAMPLE = 200  # steps of each literal run that are timed
+
+
+def draw(protocol: Protocol, seed: int) -> None:
+    """The random numbers of one seed, and nothing else."""
+    for block in range(protocol.design(seed).blocks):
+        gaussians(seed, protocol.m, block)
+
+
+def literal_seconds(protocol: Protocol, seed: int) -> float:
+    """Processor time of every trajectory of one seed run literally to its guards, from a sample of its steps."""
+    problem = reduce([Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)], protocol.k_max)[0]
+    columns = np.asfortranarray(problem.design.columns(protocol.k_max).astype(np.float32))
+    right = problem.right.astype(np.float32)
+    total = 0.0
+    for k in protocol.baseline:
+        clock = time.process_time()
+        direct.fixed(columns, right, k, np.float32(0.1), SAMPLE)
+        total += (time.process_time() - clock) / SAMPLE * protocol.max_steps * len(protocol.shrinks)
+    biases = problem.biases(protocol.ladder).max(axis=0)
+    for exact in (True, False):
+        for scale in protocol.scales:
+            p = probabilities(biases, protocol.gamma, scale)
+            clock = time.process_time()
+            run = direct.telescope(columns, right, protocol.ladder, p, 0.01, exact, seed, (0,), SAMPLE)
+            spent = (time.process_time() - clock) / SAMPLE
+            steps = min(protocol.max_steps, protocol.max_flops / (run.flops[-1] / SAMPLE))
+            total += spent * steps * len(protocol.shrinks)
+    return total
+
+
+def agreement(seed: int = 3, steps: int = 4000) -> float:
+    """The largest relative difference of losses, literal against Gram space, on the same draws in double precision."""
+    ladder, worst = (1, 8, 64, 512), 0.0
+    problem = reduce([Design(n=4096, seed=seed)], 512)[0]
+    columns, eta = problem.design.columns(512), 1 / (4 * problem.smoothness(512))
+    for exact in (True, False):
+        p = probabilities(problem.biases(ladder).max(axis=0), 3.0, 2.0)
+        run = Trajectory(problem, ladder, p, eta, exact, (int(exact), 0, 0))
+        literal = direct.telescope(columns, problem.right, ladder, p, eta, exact, seed, (int(exact), 0, 0), steps)
+        while run.steps < steps:
+            readings = run.advance(np.inf, steps - run.steps)
+            rows = readings.steps - 1
+            worst = max(worst, np.max(np.abs(readings.last / literal.last[rows] - 1)))
+            worst = max(worst, np.max(np.abs(readings.average / literal.average[rows] - 1)))
+    return float(worst)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Time the experiment against its random numbers and its literal run.")
+    parser.add_argument("--seeds", type=int, default=10)
+    protocol = Protocol(seeds=tuple(range(parser.parse_args().seeds)))
+    with workers(2) as pool:
+        list(pool.map(draw, [Protocol(n=1024)] * 2, range(2)))  # start the processes
+        clock = time.perf_counter()
+        list(pool.map(draw, [protocol] * len(protocol.seeds), protocol.seeds))
+        drawing, clock = time.perf_counter() - clock, time.perf_counter()
+        results = sweep(protocol, pool)
+        whole = time.perf_counter() - clock
+        sweeping = sum(r.seconds["sweep"] for r in results) / 2
+        literal = sum(pool.map(literal_seconds, [protocol] * 2, protocol.seeds[:2])) / 2 * len(protocol.seeds) / 2
+    worst = agreement()
+    print(f"random numbers alone      {drawing:8.1f} s   ({len(protocol.seeds)} seeds, two processes)")
+    print(f"the whole experiment      {whole:8.1f} s   {whole / drawing:.2f} times the random numbers (bar: 3)")
+    print(f"  of which the sweep      {sweeping:8.1f} s")
+    print(f"the sweep, literally      {literal:8.0f} s   {literal / sweeping:.0f} times as long (bar: 100)")
+    print(f"literal against Gram space, double precision, same draws: {worst:.1e} (bar: 1e-9)")
+    passed = whole <= 3 * drawing and literal >= 100 * sweeping and worst <= 1e-9
+    print("all bars met" if passed else "a bar is missed")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
