@@ -40,11 +40,14 @@ MATHEMATICS = r"""() => {
 
 # The elements a reader sees as boxes or text; what MathJax builds inside a formula is left to its outer box.
 ELEMENTS = """
-  const elements = [];
-  const walk = document.createTreeWalker(document.querySelector('.bd-article, .bd-article-container'), NodeFilter.SHOW_ELEMENT,
-    node => node.matches('.visually-hidden, .headerlink, script, style') ? NodeFilter.FILTER_REJECT
-      : node.parentElement.closest('mjx-container, svg') ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
-  for (let node; node = walk.nextNode();) if (node.checkVisibility()) elements.push(node);
+  const skipped = node => node.matches('.visually-hidden, .headerlink, script, style')
+    || node.parentElement.closest('mjx-container, svg');
+  const elements = [...document.querySelectorAll('.bd-article')].flatMap(article => {
+    const filter = node => skipped(node) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
+    const walk = document.createTreeWalker(article, NodeFilter.SHOW_ELEMENT, filter), found = [];
+    for (let node; node = walk.nextNode();) if (node.checkVisibility()) found.push(node);
+    return found;
+  });
   const name = node => `<${node.tagName.toLowerCase()} class="${node.getAttribute('class') || ''}">`;
 """
 
