@@ -395,8 +395,11 @@ def _short(value, digits: int = 3) -> str:
 
 
 def _point(at: Mapping, names: Mapping | None = None) -> str:
-    shown = {sp.latex(sp.sympify(k), symbol_names=dict(names or {})): sp.latex(sp.nsimplify(v)) for k, v in at.items()}
-    return ", ".join(f"${name}={number}$" for name, number in shown.items())
+    told = {k: v for k, v in at.items() if v != 0} if len(at) > 8 else at
+    shown = {
+        sp.latex(sp.sympify(k), symbol_names=dict(names or {})): sp.latex(sp.nsimplify(v)) for k, v in told.items()
+    }
+    return ", ".join(f"${name}={number}$" for name, number in shown.items()) + (", all else 0" if told != at else "")
 
 
 # --- the rows and the notebooks ----------------------------------------------------------------------------
