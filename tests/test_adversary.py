@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize as scipy_minimize
 
-from mlgd import Hierarchy, LevelError, audit
+from mlgd import Hierarchy, LevelError, Problem, audit, minimize, plan
 from mlgd.adversary import Adversary
 from mlgd.oracle import Telescope
 
@@ -211,3 +212,47 @@ def test_a_gambler_meets_the_bound_exactly():
     y[1:] = a.start[1:]
     assert 0.75 * a.loss(y) + 0.25 * a.loss(a.start) == pytest.approx(a.eps)
     assert 0.75 * a.spent == a.lower_bound
+
+
+# --- played by the book's own methods and by scipy's --------------------------------------------------------
+
+
+def told(adversary):
+    """What a planner is told: the class and the coarsest level, not the sign."""
+    a = adversary
+    return Problem(beta=a.beta, d0=a.d0, gamma=a.gamma, c=a.c, mu=a.mu, first=a.levels[0])
+
+
+@pytest.mark.parametrize("method", ["fixed", "multilevel", "accelerated", "scheduled"])
+@pytest.mark.parametrize("gamma", [1.0, 3.0])
+def test_every_planned_method_pays_at_least_the_bound_and_the_meter_agrees_with_its_account(method, gamma):
+    for sign in (1, -1):
+        a = Adversary(eps=2.0**-7, d0=1.0, beta=1.0, gamma=gamma, c=1.0, mu=0.25, sign=sign)
+        result = minimize(a, a.start, plan(told(a), a.eps, method), rng=3)
+        assert a.spent == pytest.approx(result.cost)
+        assert a.loss(result.y) <= a.eps
+        assert a.spent >= a.lower_bound
+        assert a.seen
+
+
+def lbfgs(adversary, level):
+    return scipy_minimize(
+        lambda y: adversary.potential(level, y),
+        adversary.start,
+        jac=lambda y: adversary.evaluate(level, y),
+        method="L-BFGS-B",
+        options={"ftol": 0.0, "gtol": 2.0**-level / 4},
+    ).x
+
+
+def test_a_foreign_optimizer_wins_only_by_looking():
+    for level, wins in ((-1, False), (0, True)):
+        a = Adversary(eps=2.0**-9, d0=1.0, beta=1.0, gamma=3.0, c=1.0)
+        b = a.twin
+        outputs = [lbfgs(copy, copy.blind_below + level) for copy in (a, b)]
+        worst = max(a.loss(outputs[0]), b.loss(outputs[1]))
+        assert (worst <= a.eps) == wins
+        assert (a.seen, b.seen) == (wins, wins)
+        assert (outputs[0].tobytes() == outputs[1].tobytes()) != wins
+        assert wins or worst >= 4 * a.eps * (1 - 1e-9)
+        assert not wins or min(a.spent, b.spent) >= a.lower_bound
