@@ -132,6 +132,7 @@ def execute(path: Path) -> float:
         timeout=CELL_SECONDS,
         kernel_name="python3",
         record_timing=False,
+        extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
     started = time.perf_counter()
