@@ -230,25 +230,24 @@ def _scheduled(problem, eps, eta, noisy):
     """Proposition 2 in discrete time: weights rho^-t, accuracies relaxed by a factor sqrt 2 a block, backwards in time."""
     mu, d0 = problem.mu, problem.d0
     grow = 1 / (1 - eta * mu / 2)
-    steps = max(1, math.ceil(math.log1p(2 * mu * d0**2 / eps) / math.log(grow) - 1e-9))
-    block = max(1, math.floor(2 * math.log(2) / math.log(grow)))
-    remaining = np.arange(steps, 0, -1)
-    relaxed = (remaining - 1) // block  # blocks left until the end: each doubles delta^2 and sigma^2
-    weights = grow ** -(remaining - 1.0)
-    weights /= weights.sum()
-    injection = float(weights @ 2.0**relaxed)
+    rate = -math.log1p(-eta * mu / 2)
+    steps = max(1, math.ceil(math.log1p(2 * mu * d0**2 / eps) / rate - 1e-9))
+    block = max(1, math.floor(2 * math.log(2) / rate))
+    ago = np.arange(0, steps, block)  # steps between a block's end and the end of the run, the last block first
+    counts = np.minimum(block, steps - ago)
+    shares = np.exp(-rate * ago) * np.expm1(-rate * counts) / np.expm1(-rate * steps)  # of the weights; they sum to one
+    relaxed = 2.0 ** np.arange(ago.size)  # a block earlier, delta^2 and sigma^2 double
+    injection = float(shares @ relaxed)
     delta = math.sqrt(3 * eps * mu / (16 * injection * (1 + eta * mu)))
     sigma = math.sqrt(3 * eps / (8 * injection * eta))
     stages = tuple(
-        Stage(int((relaxed == b).sum()), delta * 2.0 ** (b / 2), sigma * 2.0 ** (b / 2))
-        for b in range(int(relaxed[0]), -1, -1)
+        Stage(int(k), delta * math.sqrt(r), sigma * math.sqrt(r)) for k, r in zip(counts, relaxed, strict=True)
     )
-    shares = np.repeat([_rounded(problem, s.delta) ** 2 for s in stages], [s.steps for s in stages])
-    noise = eta * float(weights @ np.repeat([s.sigma**2 for s in stages], [s.steps for s in stages]))
-    bias = (2 / mu + 2 * eta) * float(weights @ shares)
-    horizon = mu * d0**2 / 2 / math.expm1(steps * math.log(grow))
+    noise = eta * float(shares @ [s.sigma**2 for s in stages])
+    bias = (2 / mu + 2 * eta) * float(shares @ [_rounded(problem, s.delta) ** 2 for s in stages])
+    horizon = mu * d0**2 / 2 / math.expm1(steps * rate)
     return (
-        stages,
+        stages[::-1],
         "exponential",
         grow,
         Budget(horizon, bias, noise),
