@@ -38,7 +38,8 @@ def cells():
 
 
 def test_the_table_has_fourteen_cells(cells):
-    assert set(cells) == set(TABLE) and len(cells) == 14
+    assert set(cells) == set(TABLE)
+    assert len(cells) == 14
 
 
 @pytest.mark.parametrize("key", TABLE, ids="-".join)
@@ -58,7 +59,7 @@ def test_a_wrong_cell_would_be_noticed(cells):
 
 
 @pytest.mark.parametrize(
-    "rate, name", [(1e-9, "ETMC"), (2 - 1e-12, "ETMC"), (2, "MC"), (2.0, "MC"), (2 + 1e-12, "HTMC"), (18.0, "HTMC")]
+    ("rate", "name"), [(1e-9, "ETMC"), (2 - 1e-12, "ETMC"), (2, "MC"), (2.0, "MC"), (2 + 1e-12, "HTMC"), (18.0, "HTMC")]
 )
 def test_regime(rate, name):
     assert F.regime(rate) == name
@@ -103,13 +104,16 @@ def test_convex_budget_is_below_the_target():
         sigma: sp.sqrt(F.CONVEX["sigma2"].subs(at)),
     }
     terms = {name: float(e.subs(numbers)) for name, e in F.CONVEX_BUDGET.items()}
-    assert terms["horizon"] <= 0.3 / 4 and terms["bias"] == pytest.approx(0.3 / 4) and sum(terms.values()) <= 0.3
+    assert terms["horizon"] <= 0.3 / 4
+    assert terms["bias"] == pytest.approx(0.3 / 4)
+    assert sum(terms.values()) <= 0.3
 
 
 def test_coarse_rate_keeps_the_one_step_lemma_and_the_budget():
     for b, first, e in [(1.0, 3, 0.1), (1.0, -4, 0.1), (50.0, 0, 1e-3)]:
         rate = F.value(F.COARSE_RATE, beta=b, first=first, eps=e)
-        assert rate >= 4 * b and 2 * 4.0**-first / rate <= e / 16 * (1 + 1e-12)
+        assert rate >= 4 * b
+        assert 2 * 4.0**-first / rate <= e / 16 * (1 + 1e-12)
 
 
 def test_value_takes_ascii_names_and_ignores_nothing():

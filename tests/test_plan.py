@@ -52,7 +52,8 @@ def test_any_allowed_step_keeps_the_promise(case, shrink):
     problem, eps = case
     eta = 10.0**shrink * min(1 / (4 * problem.beta), problem.d0**2 / eps)
     bill = plan(problem, eps, eta=eta)
-    assert bill.eta == eta and bill.budget.total <= eps * (1 + 1e-9)
+    assert bill.eta == eta
+    assert bill.budget.total <= eps * (1 + 1e-9)
     assert bill.expected_cost <= bill.cost_bound * (1 + 1e-9)
 
 
@@ -74,28 +75,35 @@ def test_delta_near_a_level_is_rounded_to_one_that_serves_it(k, nudge):
     delta = 2.0**-k * (1 + nudge)
     ladder = Problem(beta=1.0, d0=1.0, gamma=1.0, c=1e9).prices(delta)
     assert ladder.level_for(delta) == ladder.levels[-1]
-    assert delta / 2 < 2.0 ** -ladder.levels[-1] * (1 + 1e-9) and 2.0 ** -ladder.levels[-1] <= delta * (1 + 1e-9)
+    assert delta / 2 < 2.0 ** -ladder.levels[-1] * (1 + 1e-9)
+    assert 2.0 ** -ladder.levels[-1] <= delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0])
 def test_convex_plan_is_theorem_1a(gamma):
     bill = plan(Problem(beta=2.0, d0=3.0, gamma=gamma, c=1.0), 0.3)
-    assert bill.eta == 1 / 8 and bill.steps == math.ceil(4 * 9 / (0.125 * 0.3)) and bill.averaging == "uniform"
-    assert bill.delta == pytest.approx(0.3 / 48) and bill.sigma**2 == pytest.approx(0.3 / (4 / 8))
+    assert bill.eta == 1 / 8
+    assert bill.steps == math.ceil(4 * 9 / (0.125 * 0.3))
+    assert bill.averaging == "uniform"
+    assert bill.delta == pytest.approx(0.3 / 48)
+    assert bill.sigma**2 == pytest.approx(0.3 / (4 / 8))
 
 
 def test_strong_plan_is_theorem_1b_below_mu_d0_squared_and_1a_above():
     problem = Problem(beta=2.0, d0=3.0, gamma=3.0, c=1.0, mu=0.1)
     below, above = plan(problem, 0.5), plan(problem, 1.0)
     assert below.steps == math.ceil(4 / (0.125 * 0.1) * math.log(256 * 0.1 * 9 / 0.5))
-    assert below.delta == pytest.approx(math.sqrt(0.1 * 0.5) / 8) and below.sigma**2 == pytest.approx(0.5 / (8 / 8))
-    assert below.averaging == "geometric" and below.growth == pytest.approx(1 / (1 - 0.0125))
+    assert below.delta == pytest.approx(math.sqrt(0.1 * 0.5) / 8)
+    assert below.sigma**2 == pytest.approx(0.5 / (8 / 8))
+    assert below.averaging == "geometric"
+    assert below.growth == pytest.approx(1 / (1 - 0.0125))
     assert above.averaging == "uniform"
 
 
 def test_fixed_plan_pays_one_level_a_step():
     bill = plan(Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0), 0.25, "fixed")
-    assert bill.sigma == 0 and bill.budget.noise < 0.25 / 64
+    assert bill.sigma == 0
+    assert bill.budget.noise < 0.25 / 64
     assert bill.expected_cost == bill.steps * 64.0**3
 
 
@@ -107,7 +115,8 @@ def test_near_two_the_bound_is_not_absurd():
 
 def test_a_plan_reads_as_a_bill_and_warns():
     text = str(plan(Problem(beta=1.0, d0=1.0, gamma=3.0, c=1e-3), 0.05))
-    assert "expected price" in text and "unsafe unless the" in text
+    assert "expected price" in text
+    assert "unsafe unless the" in text
     assert "nothing needs to run" in str(plan(Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0), 0.6))
     assert not plan(Problem(beta=1.0, d0=1.0, gamma=3.0, c=100.0), 0.05).warnings
 
@@ -131,7 +140,7 @@ def test_a_problem_refuses_mu_outside_zero_to_beta(mu):
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         ({"eps": 0.0}, "eps must be a positive finite number"),
         ({"eps": math.inf}, "eps must be a positive finite number"),
@@ -176,7 +185,8 @@ def test_multipliers_are_the_papers():
     assert easy.multiplier("fixed") == pytest.approx(x**0.5)
     assert easy.multiplier("accelerated") == pytest.approx(x**-0.25)
     threshold = compare(Problem(beta=4.0, d0=3.0, gamma=2.0, c=1.0), 0.01)
-    assert threshold.multiplier("accelerated") == 1 and threshold.multiplier("fixed") is None
+    assert threshold.multiplier("accelerated") == 1
+    assert threshold.multiplier("fixed") is None
 
 
 def test_multipliers_under_strong_convexity():
@@ -189,7 +199,7 @@ def test_multipliers_under_strong_convexity():
     assert easy.multiplier("accelerated") == pytest.approx(8**-0.25)
 
 
-@pytest.mark.parametrize("gamma, name", [(1.0, "ETMC"), (3.0, "HTMC")])
+@pytest.mark.parametrize(("gamma", "name"), [(1.0, "ETMC"), (3.0, "HTMC")])
 @pytest.mark.parametrize("column", ["convex", "strong"])
 def test_multipliers_are_quotients_of_the_tables_cells(gamma, name, column):
     cells = F.table_of_bounds()
