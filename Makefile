@@ -33,7 +33,7 @@ book: $(PAGES) ## build the book from the committed outputs and print the page t
 test: $(PAGES) ## everything: linter, unit tests, every chapter executed and compared, the book's own tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 --durations 15 --durations-min 1 tests book
+	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 --durations 10 --durations-min 1 tests book
 
 check: $(READY) ## the minute-long subset: linter, quick unit tests, the static tests of the book
 	$(BIN)/ruff check .

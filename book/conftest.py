@@ -1,5 +1,6 @@
-"""What nbval does not ask: a chapter without stored outputs has nothing to compare, so it must not pass."""
+"""What nbval does not ask: a chapter must have stored outputs to compare, and say how long it takes."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from chapters import BookError, read, run_problems
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+    """Refuse a chapter that is not one clean run: nbval would pass over what has nothing to compare."""
     if file_path.suffix == ".ipynb" and parent.config.option.nbval:
         try:
             problems = run_problems(read(file_path), file_path.stem)
@@ -15,3 +17,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
             problems = [str(error)]
         if problems:
             raise parent.CollectError("\n".join(problems))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The time each chapter took, slowest first."""
+    seconds = Counter()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        name, _, cell = getattr(report, "nodeid", "").partition(".ipynb::")
+        if cell:
+            seconds[name] += report.duration
+    if seconds:
+        terminalreporter.section("seconds a chapter, slowest first")
+        for name, total in seconds.most_common():
+            terminalreporter.write_line(f"{total:7.1f}  {name}.ipynb")
