@@ -27,6 +27,13 @@ class Adversary(Hierarchy):
     mu-strongly convex, started within d0 of its minimizer, and its level k is off by at most 2^-k at the price
     (c 2^k)^gamma. The paper's split of the error needs prefactor 2c for that; here the base has prefactor
     c 2^-shift, with the least shift that leaves room for delta at every level coarser than delta.
+
+    >>> one, other = (Adversary(eps=0.01, d0=1, beta=1, gamma=3, c=1, sign=s) for s in (+1, -1))
+    >>> coarse = one.blind_below - 1
+    >>> bool((one.evaluate(coarse, one.start) == other.evaluate(coarse, other.start)).all())
+    True
+    >>> round(one.lower_bound)
+    1465
     """
 
     def __init__(self, eps: float, d0: float, beta: float, gamma: float, c: float, mu: float = 0.0, sign: int = +1):

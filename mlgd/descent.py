@@ -108,6 +108,12 @@ def minimize(
     Every level the plan needs is evaluated once at y0 before anything is charged, so that a bad one is refused at
     once. `loss` is recorded at about 200 steps, uncharged; `callback(state)` is called at every step and ends the
     run by returning True; `max_cost` ends it when that much has been paid; an interrupt keeps what there is.
+
+    >>> from mlgd import Problem, biased, plan
+    >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
+    >>> run = minimize(h, np.zeros(2), plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), rng=0)
+    >>> run.status, run.steps, bool(abs(run.y - 1).max() < 0.1)
+    ('done', 256, True)
     """
     telescopes = [plan.telescope(h, stage) for stage in plan.stages]
     y0 = h.check(y0, levels=sorted({k for t in telescopes for k in t.levels}))

@@ -65,6 +65,12 @@ def constant_rates(h: Hierarchy, delta: float, nu2: float, gamma: float, coarses
 
     There is no clamp: rate_k = C acc_k^(1+gamma/2) with C = sum over levels of 9 acc_k^(1-gamma/2) / nu2. `coarsest`
     is the least rate of the coarsest level, whose value is not an increment: give it 4 beta.
+
+    >>> from mlgd import biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 5))
+    >>> rates = constant_rates(h, delta=0.25, nu2=9.0, gamma=3)
+    >>> {k: round(r, 2) for k, r in rates.items()}
+    {1: 0.6, 2: 0.11}
     """
     schedule = exponential_schedule(h, (delta, 0.0), (nu2, 0.0), gamma, 1.0, coarsest=coarsest)
     return dict(zip(schedule.levels, schedule.rates(np.zeros(1))[:, 0].tolist(), strict=True))
@@ -119,6 +125,12 @@ def proposition_schedule(
 
     Mean loss at most eps with relax = 2 (it divides delta^2 and nu^2), coarsest = 4 beta and a horizon of at least
     (2/mu) log(1 + mu d0^2/eps): the form the chapter proves. As printed: relax = 1 and coarsest = 0.
+
+    >>> from mlgd import biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 8))
+    >>> s = proposition_schedule(h, mu=1.0, eps=0.5, gamma=3, horizon=4.0)
+    >>> s.levels, s.weight, bool(s.rates(4.0).sum() > s.rates(0.0).sum())
+    ((1, 2), 0.5, True)
     """
     if not (mu > 0 and eps > 0 and relax > 0):
         raise ValueError(f"mu, eps and relax must be positive; got {mu!r}, {eps!r} and {relax!r}")
@@ -143,6 +155,12 @@ def flow(
 
     `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. The average is exact: the
     path is constant between events. `steps` of the result counts events; its trace is indexed by event.
+
+    >>> from mlgd import biased
+    >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 5))
+    >>> run = flow(h, np.zeros(1), {1: 40.0, 2: 10.0}, horizon=8.0, rng=0, weight=0.5)
+    >>> run.status, run.steps > 300, bool(abs(run.y[0] - 0.75) < 0.2)
+    ('done', True, True)
     """
     schedule = _as_schedule(h, rates)
     if not (math.isfinite(horizon) and horizon >= 0):

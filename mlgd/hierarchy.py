@@ -22,6 +22,10 @@ class Hierarchy:
 
     `levels` are increasing integers, `accuracy(k)` bounds ||A_k - f|| (2^-k unless given), `increment(k, y)` is
     A_k - A_{k-} where the two share work (k- is the level before k; below the first, A is 0), then charged cost(k).
+
+    >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
+    >>> h.step(2, np.zeros(2)), h.step_cost(2)
+    (array([-0.25, -0.25]), 72.0)
     """
 
     evaluate: Callable[[int, np.ndarray], np.ndarray]
@@ -102,7 +106,11 @@ class Hierarchy:
 
 
 def first_level(c: float) -> int:
-    """The paper's k_min: the level before it costs at most one unit, c^gamma 2^(gamma (k_min - 1)) <= 1."""
+    """The paper's k_min: the level before it costs at most one unit, c^gamma 2^(gamma (k_min - 1)) <= 1.
+
+    >>> first_level(0.3)
+    2
+    """
     return math.floor(-math.log2(c)) + 1
 
 
@@ -113,7 +121,12 @@ def _dyadic(evaluate, gamma, c, levels, increment=None) -> Hierarchy:
 
 
 def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -> Hierarchy:
-    """An exact gradient seen through fixed-point arithmetic: level k rounds to a grid that keeps the error <= 2^-k."""
+    """An exact gradient seen through fixed-point arithmetic: level k rounds to a grid that keeps the error <= 2^-k.
+
+    >>> h = rounded(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+    >>> h.evaluate(1, np.array([0.3])), h.evaluate(3, np.array([0.3])), h.cost(3)
+    (array([0.]), array([0.25]), 512.0)
+    """
 
     def evaluate(k, y):
         g = gradient(y)
@@ -129,6 +142,10 @@ def biased(
     """The worst case of Assumption 1: every level is off by exactly 2^-k along one unit direction.
 
     With `alternate` the sign flips from level to level, so that increments reach their bound 3 * 2^-k too.
+
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+    >>> h.evaluate(1, np.zeros(1)), h.evaluate(3, np.zeros(1))
+    (array([0.5]), array([0.125]))
     """
 
     def evaluate(k, y):
@@ -140,7 +157,12 @@ def biased(
 
 
 def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], terms: int = 40) -> Hierarchy:
-    """A truncated series: level k leaves out the terms 2^-j cos(j y)/sqrt(d), j > k, of a gradient known by its series."""
+    """A truncated series: level k leaves out the terms 2^-j cos(j y)/sqrt(d), j > k, of a gradient known by its series.
+
+    >>> h = series(lambda y: y, gamma=3, c=1, levels=range(1, 6))
+    >>> [float(np.abs(h.evaluate(k, np.ones(1)) - 1).round(3)[0]) <= 2.0**-k for k in h.levels]
+    [True, True, True, True, True]
+    """
 
     def term(j, y):
         return 2.0**-j * np.cos(j * y) / math.sqrt(y.size)
@@ -194,6 +216,11 @@ def audit(h: Hierarchy, points: Sequence[np.ndarray], reference: Callable | None
     of log price against -log bias, read off the root mean square over the points, which moves less than the largest;
     without a reference it is read off the increments, which the finite end of the ladder does not bend. The prefactor c
     belongs to the largest. A plateau at the coarse end is recognised and left out of the fit.
+
+    >>> h = biased(lambda y: y, gamma=3, c=0.5, levels=range(2, 9))
+    >>> report = audit(h, [np.ones(2)], reference=lambda y: y)
+    >>> round(report.gamma, 3), round(report.c, 3), report.regime, round(report.price_at(0.01))
+    (3.0, 0.5, 'HTMC', 125000)
     """
     points = [h.check(p, levels=()) for p in (points if isinstance(points, Sequence | np.ndarray) else list(points))]
     if not points:

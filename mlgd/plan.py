@@ -21,6 +21,9 @@ class Problem:
     """What is known before running: smoothness, distance to a minimizer, and the law of prices (c/accuracy)^gamma.
 
     mu > 0 makes it strongly convex. `first` is the coarsest level on offer, the paper's k_min unless given.
+
+    >>> Problem(beta=1, d0=2, gamma=3, c=0.5).regime
+    'HTMC'
     """
 
     beta: float
@@ -137,6 +140,10 @@ def plan(problem: Problem, eps: float, method: str = "multilevel", eta: float | 
     'multilevel' and 'fixed' follow Theorem 1: part (b) when mu > 0 and eps <= mu d0^2, part (a) otherwise.
     'accelerated' runs the method of similar triangles with constants proved in the chapter on acceleration,
     restarted under strong convexity; 'scheduled' is the discrete form of Proposition 2 (mu > 0).
+
+    >>> p = plan(Problem(beta=1, d0=1, gamma=3, c=1), eps=0.25)
+    >>> p.steps, p.eta, p.delta, p.averaging, p.budget.total <= p.eps
+    (64, 0.25, 0.015625, 'uniform', True)
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}; got {method!r}")
@@ -164,6 +171,12 @@ def tuned(problem: Problem, eps: float, telescope: Telescope, eta: float, steps:
 
     The theorems budget for the worst case; on one instance a sweep over sigma, as in the paper's experiment, is
     cheaper. The output averages the late iterates (weights e^(mu t/2) in flow time, as in Proposition 2).
+
+    >>> from mlgd import Telescope, biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+    >>> p = tuned(Problem(beta=1, mu=1, d0=1, gamma=3, c=1), 0.1, Telescope(h, [1.0, 0.5, 0.1]), eta=0.5, steps=20)
+    >>> p.steps, p.expected_cost
+    (20, 1888.0)
     """
     for name, number in (("eps", eps), ("eta", eta), ("steps", steps)):
         _positive(name, number)
@@ -349,7 +362,12 @@ class Comparison:
 
 
 def compare(problem: Problem, eps: float) -> Comparison:
-    """Every method's predicted price, cheapest first, with the paper's multipliers."""
+    """Every method's predicted price, cheapest first, with the paper's multipliers.
+
+    >>> ranked = compare(Problem(beta=1, mu=0.01, d0=1, gamma=3, c=1), eps=1e-3)
+    >>> [p.method for p in ranked.plans]
+    ['scheduled', 'accelerated', 'multilevel', 'fixed']
+    """
     plans = [plan(problem, eps, m) for m in METHODS if m != "scheduled" or problem.mu > 0]
     return Comparison(problem, eps, tuple(sorted(plans, key=lambda p: p.expected_cost)))
 
