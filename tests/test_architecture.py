@@ -11,14 +11,15 @@ ORDER = [
     {"oracle"},
     {"plan"},
     {"descent"},
-    {"flow", "race", "adversary", "heat", "features", "explorer"},
+    {"flow", "race", "adversary", "heat", "features", "explorer", "peers"},
     {"trajectory"},
     {"direct", "frontier"},
     {"protocol"},
     {"studies"},
     {"sweep"},
     {"plots"},
-    {"ledger"},
+    {"plots_experiment", "ledger"},
+    {"reference"},
 ]
 
 
