@@ -43,8 +43,14 @@ def reach(
     """
     runs = [trajectory(h, y0, plan, loss, rng=s, max_cost=max_cost) for s in seeds]
     steps = min(len(cost) for cost, _ in runs)
-    costs = np.array([cost[:steps] for cost, _ in runs])
-    mean = np.mean([losses[:steps] for _, losses in runs], axis=0).min(axis=1)
+    costs, losses = zip(*((cost[:steps], found[:steps]) for cost, found in runs), strict=True)
+    return judge(np.array(costs), np.array(losses), targets)
+
+
+def judge(costs: np.ndarray, losses: np.ndarray, targets: Sequence[float]) -> np.ndarray:
+    """The same for runs already made: costs (seeds, steps), losses (seeds, steps, outputs), the best output by mean."""
+    steps = costs.shape[1]
+    mean = losses.mean(axis=0).min(axis=1)
     worst_ahead = np.maximum.accumulate(mean[::-1])[::-1]
     prices = np.full((3, len(targets)), np.inf)
     for i, target in enumerate(targets):
