@@ -155,8 +155,8 @@ def power_law(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     x, y = np.log(np.asarray(x, float)), np.log(np.asarray(y, float))
     ok = np.isfinite(x) & np.isfinite(y)
     x, y = x[ok] - x[ok].mean(), y[ok] - y[ok].mean()
-    slope = float(x @ y / (x @ x))
-    return slope, float((x @ y) ** 2 / (x @ x) / (y @ y))
+    across, down = float(x @ x), float(y @ y)
+    return float(x @ y) / across, float(x @ y) ** 2 / across / down if down > 0 else 1.0
 
 
 def rate(levels: np.ndarray, biases: np.ndarray, start: int = 1) -> tuple[float, float]:

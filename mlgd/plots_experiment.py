@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from . import formulas
 from .frontier import across_seeds
@@ -96,7 +97,7 @@ def bounds(targets: np.ndarray, curves: Mapping[str, np.ndarray], spent: Mapping
             _frontier(ax, targets, flops, *METHODS[name])
         ax.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", ylabel="compute (flops)")
         ax.invert_xaxis()
-        ax.legend(loc="upper left", fontsize=8.5)
+        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.5), fontsize=8.5)
         plt.show()
 
 
@@ -114,7 +115,9 @@ def frozen(targets: np.ndarray, local: Mapping[str, np.ndarray], fixed_prefactor
             for name, flops in curves.items():
                 _frontier(ax, targets, flops, *METHODS[name])
             ax.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", title=title)
-            ax.invert_xaxis()
+            ax.set_xlim(0.6, 0.008)
+            ax.set_xticks([0.3, 0.1, 0.03, 0.01], ["0.3", "0.1", "0.03", "0.01"])
+            ax.xaxis.set_minor_formatter(NullFormatter())
         axes[0].set_ylabel("compute to reach it (flops)")
         axes[0].legend(loc="upper left")
         plt.show()
