@@ -40,12 +40,12 @@ def telescope(
     kind = columns.dtype.type
     x = np.zeros(size, kind)
     residual = -right.astype(kind)
-    mean = np.zeros(m, kind)  # the sum of A x_s, for the loss of the average
+    total = np.zeros(m, kind)  # the sum of the residuals, for the loss of the average
     last, average, drawn = np.empty(steps), np.empty(steps), np.empty((steps, len(ladder)), bool)
     rows = chain.from_iterable(coins(seed, name, probabilities))
     for t in range(steps):
         drawn[t] = next(rows)
-        mean += residual + right.astype(kind)
+        total += residual
         top = ladder[np.flatnonzero(drawn[t])[-1]]
         step, before = np.zeros(top, kind), 0
         for k, b, p in zip(ladder, drawn[t], probabilities, strict=True):
@@ -56,7 +56,7 @@ def telescope(
         x[:top] -= kind(eta) * step
         residual = residual - kind(eta) * (columns[:, :top] @ step)
         last[t] = float(residual @ residual) / 2
-        r = mean / (t + 1) - right
+        r = total / (t + 1)
         average[t] = float(r @ r) / 2
     return DirectRun(last, average, np.cumsum(prices(ladder, m, exact, drawn)), x, residual)
 
@@ -70,13 +70,13 @@ def level(columns, residual, right, x, k: int, exact: bool) -> np.ndarray:
 def fixed(columns: np.ndarray, right: np.ndarray, k: int, eta: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Descent from 0 at level k: losses of the last iterate and of the average after each step."""
     head = columns[:, :k]
-    x, mean = np.zeros(k, columns.dtype), np.zeros(len(right), columns.dtype)
+    x, residual, total = np.zeros(k, columns.dtype), -right.astype(columns.dtype), np.zeros_like(right, columns.dtype)
     last, average = np.empty(steps), np.empty(steps)
     for t in range(steps):
-        mean += head @ x
-        x -= eta * (head.T @ (head @ x - right))
-        r = head @ x - right
-        last[t] = r @ r / 2
-        r = mean / (t + 1) - right
+        total += residual
+        x -= eta * (head.T @ residual)
+        residual = head @ x - right
+        last[t] = residual @ residual / 2
+        r = total / (t + 1)  # the residual of the average
         average[t] = r @ r / 2
     return last, average

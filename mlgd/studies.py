@@ -192,3 +192,34 @@ def computed_costs(protocol: Protocol, problem: Reduced, targets: np.ndarray, ex
                 note(reached, goals, getattr(readings, iterate), readings, 1, iterate)
         best.flops[served] = reached.flops[served]
     return best.flops
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What the paper does not run, on one seed of its protocol."""
+
+    krylov: np.ndarray
+    frozen_fixed: np.ndarray
+    frozen_telescope: np.ndarray
+    computed: dict[tuple[str, str], np.ndarray]  # (form, 'local' | 'largest'): flops to the targets of the cost table
+    distance: float  # d0, from 0 to the minimizer in the first k_max coordinates
+    ball_prefactor: float  # |r| is at most this within distance d0 of the start
+
+
+def beyond(protocol: Protocol, seed: int, rows: Sequence[int], max_flops: float) -> Beyond:
+    """The Krylov frontier, the frozen prefactor and the computed probabilities of one seed."""
+    problem = reduce([protocol.design(seed)], protocol.k_max, protocol.probes)[0]
+    frozen, targets = Frozen.of(problem), protocol.losses
+    distance = float(np.linalg.norm(np.linalg.solve(problem.gram, problem.moment)))
+    return Beyond(
+        krylov=krylov_frontier(problem, protocol.baseline, targets).flops,
+        frozen_fixed=frozen.fixed(protocol.baseline, targets, (1.0,)).flops,
+        frozen_telescope=frozen.telescope(protocol.ladder, protocol.scales, targets, max_flops).flops,
+        computed={
+            (form, where): computed_costs(protocol, problem, targets[list(rows)], form == "exact", where == "local")
+            for form in ("exact", "truncated")
+            for where in ("local", "largest")
+        },
+        distance=distance,
+        ball_prefactor=float(np.sqrt(frozen.values[-1]) * distance + np.sqrt(2 * problem.loss_zero)),
+    )
