@@ -89,7 +89,7 @@ def main() -> int:
         ("multilevel", 0.1),
         ("fixed", 0.0),
         ("accelerated", 0.0),
-        ("scheduled", 0.1),
+        ("scheduled", 0.02),
     ):
         steps, ours, hand, ratio = measure(method, mu)
         worst = max(worst, ratio)
