@@ -8,10 +8,11 @@ import pytest
 # From left to right; modules on one line do not import each other.
 ORDER = [
     {"claims", "formulas", "hierarchy"},
-    {"oracle"},
+    {"oracle", "audit"},
     {"plan"},
     {"descent"},
-    {"flow", "race", "adversary", "heat", "features", "explorer", "peers"},
+    {"flow", "race", "adversary", "heat", "features", "explorer"},
+    {"peers"},
     {"trajectory"},
     {"direct", "frontier"},
     {"protocol"},
