@@ -97,7 +97,7 @@ def bounds(targets: np.ndarray, curves: Mapping[str, np.ndarray], spent: Mapping
             _frontier(ax, targets, flops, *METHODS[name])
         ax.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", ylabel="compute (flops)")
         ax.invert_xaxis()
-        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.5), fontsize=8.5)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8.5)
         plt.show()
 
 
