@@ -233,7 +233,7 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
         for i, node in enumerate(ordered):
             place[node] = ((i + 0.5) / len(ordered), d)
     with plots.style():
-        _, ax = plt.subplots(figsize=(9, 6.2), layout="constrained")
+        _, ax = plt.subplots(figsize=(9, 7.4), layout="constrained")
         for node, uses in graph.items():
             for used in uses:
                 (x0, y0), (x1, y1) = place[used], place[node]
@@ -243,10 +243,14 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
             if own:
                 xs, ys = zip(*(place[n] for n in own), strict=True)
                 ax.scatter(xs, ys, s=90, color=colour, marker=marker, edgecolor=plots.BLACK, label=verdict, zorder=2)
-        for i, (node, (x, y)) in enumerate(sorted(place.items(), key=lambda item: (item[1][1], item[1][0]))):
-            ax.text(x, y + (0.17 if i % 2 else 0.29), node, ha="center", fontsize=7.5, zorder=3)
+        for layer in levels.values():
+            crowded = len(layer) > 5  # then every other name stands below its mark
+            for i, node in enumerate(sorted(layer, key=lambda n: place[n][0])):
+                x, y = place[node]
+                ax.text(x, y + (-0.36 if crowded and i % 2 else 0.2), node, ha="center", fontsize=7.5, zorder=3)
         ax.set_axis_off()
-        ax.legend(loc="lower right", ncols=4)
+        ax.set_ylim(-0.6, max(levels) + 0.5)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=4)
         plt.show()
 
 
