@@ -23,7 +23,9 @@ from nbformat import NotebookNode
 BOOK = Path(__file__).resolve().parent
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var|usr)/\w|\b[A-Z]:\\\\?\w")
+MACHINE_PATH = re.compile(
+    r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var|usr)/\w|\b[A-Z]:\\\\?(?:Users|Documents|Program|Windows|Temp)\b"
+)
 CELL_SECONDS = 1200
 
 

@@ -137,7 +137,7 @@ def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
             f"<td><span class='mlgd-verdict mlgd-{r.verdict}'>{r.verdict}</span><br>{r.evidence}<br>{links}</td></tr>"
         )
     head = "<thead><tr><th>claim</th><th>what it says</th><th>verdict, evidence, check</th></tr></thead>"
-    table = f"<table class='mlgd-ledger'>{head}<tbody>{''.join(body)}</tbody></table>"
+    table = f"<table class='mlgd-ledger tex2jax_process'>{head}<tbody>{''.join(body)}</tbody></table>"
     return Html(table, f"{chapter}: {len(own)} rows")
 
 
@@ -169,7 +169,7 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
         places = "; ".join(dict.fromkeys(r.where.replace("$", "") for r in own))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
         items.append(
-            f"<div class='mlgd-erratum' id='erratum-{number}'><p><b>{number}. {_mathml(entry['title'])}</b> "
+            f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. {_mathml(entry['title'])}</b> "
             f"<span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span><br><small>{html.escape(places)}</small></p>"
             f"<p>{_mathml(entry['finding'])}</p><p><i>Repair.</i> {_mathml(entry['repair'])} "
             f"<i>Downstream.</i> {_mathml(entry['downstream'])}</p><p><small>evidence: {links}</small></p></div>"

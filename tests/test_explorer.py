@@ -54,7 +54,7 @@ def test_sliders_move_by_keyboard(browser, html):  # noqa: F811
 def test_another_formula_would_show_other_numbers(browser, html):  # noqa: F811
     """The comparison can fail: the page's formula for delta, replaced by one off by a factor two, disagrees."""
     page, _ = visit(browser, html / "book" / "explorer.html")
-    page.evaluate("window.mlgdFormulas.convexDelta = ({d0, eps}) => eps / d0 / 32")
+    page.evaluate("() => { window.mlgdFormulas.convexDelta = ({d0, eps}) => eps / d0 / 32; }")
     shown = page.evaluate(
         "window.mlgdExplorer.compare({beta: 1, c: 1, d0: 1, gamma: 3, first: 1, mu: 0}, 0.01).find(r => r.method === 'fixed').cost"
     )
