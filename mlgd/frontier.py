@@ -139,13 +139,12 @@ def note(
     reached: Reached, goals: np.ndarray, losses: np.ndarray | None, readings: Readings, every: int, run: str
 ) -> None:
     """Enter into `reached` the targets that these losses meet, read every so many steps."""
-    if losses is None:
+    open_ = reached.flops[: len(goals)] > readings.flops[0]
+    if losses is None or not open_.any() or losses.min() > goals[open_].max():
         return
     rows = np.flatnonzero(readings.steps % every == 0) if every > 1 else slice(None)
     losses, flops, steps = losses[rows], readings.flops[rows], readings.steps[rows]
-    if not len(losses):
-        return
-    for j in np.flatnonzero((goals >= losses.min()) & (reached.flops[: len(goals)] > flops[0])):
+    for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
         first = int(np.argmax(losses <= goals[j]))
         reached.note(j, flops[first], steps[first], run)
 

@@ -92,7 +92,6 @@ class Trajectory:
         self.side = np.ascontiguousarray(gram[:d, d:n])
         self.powers = (1 - eta * self.values) ** np.arange(CHUNK + 1)[:, None]
         self.x, self.gx, self.sum, self.gsum = (np.zeros(size) for _ in range(4))
-        self.low = 0.0  # a lower bound on t |r(average)|
         self.steps, self.flops, self.diverged = 0, 0.0, False
         self.coins, self.at = coins(problem.design.seed, name, self.p), DRAWS
         self.maps: dict[int, np.ndarray] = {}
@@ -218,15 +217,17 @@ class Trajectory:
 
         times, bill = self.steps + np.arange(1, count + 1), self.flops + np.cumsum(price)
         shares = np.bincount(owners[each], minlength=len(xs)).astype(float)
-        low, averages = self.low - np.cumsum(np.sqrt(2 * np.maximum(losses, 0))), None
-        if self.steps == 0 or (low <= np.sqrt(2 * goal) * times).any():
+        # t times the average's residual is the sum of the residuals: it shrinks by at most their norms
+        now = self.sum @ self.gsum - 2 * self.steps * (self.v @ self.sum) + self.steps**2 * self.square
+        low = np.sqrt(max(now, 0.0)) - np.cumsum(np.sqrt(2 * np.maximum(losses, 0)))
+        averages = None
+        if self.steps == 0 or not (low > np.sqrt(2 * goal) * times).all():
             path = starts[each]
             path[:, :d] = prefix
             averages = self.averages(path, owners[each], xs, gxs, times)
-            low = times * np.sqrt(2 * np.maximum(averages, 0))
         total = lengths @ starts - shares @ xs[:, :n]
         total[:d] = prefix.sum(axis=0) - shares @ xs[:, :d]
-        self.low, self.steps, self.flops = low[-1], int(times[-1]), float(bill[-1])
+        self.steps, self.flops = int(times[-1]), float(bill[-1])
         self.sum = self.sum + shares @ xs
         self.sum[:n] += total
         self.gsum = self.gsum + shares @ gxs + self.strip @ total
