@@ -12,6 +12,7 @@ import numpy as np
 
 from .hierarchy import Hierarchy
 from .oracle import water_filling
+from .race import judge
 
 FAR = 1e8  # a run whose loss has grown this many times has diverged
 
@@ -341,3 +342,13 @@ def _noiseless(arena, estimator):
     used = np.flatnonzero(estimator.weights[0])
     levels, weights = [arena.h.levels[i] for i in used], estimator.weights[0, used]
     return lambda y: weights @ arena.gradients(levels, y[None])[:, 0], float(estimator.prices[0])
+
+
+def hindsight(runs: Iterator[tuple[np.ndarray, np.ndarray]], targets: Sequence[float]) -> np.ndarray:
+    """The best of several settings at each target, by its median price: quartiles over seeds, (3, targets)."""
+    best = np.full((3, len(targets)), np.inf)
+    for costs, losses in runs:
+        found = judge(costs, losses, targets)
+        better = found[1] < best[1]
+        best[:, better] = found[:, better]
+    return best

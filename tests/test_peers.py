@@ -13,6 +13,7 @@ from mlgd.peers import (
     descend,
     extrapolated,
     fixed,
+    hindsight,
     independent,
     lbfgs,
     roulette,
@@ -225,3 +226,10 @@ def test_the_judge_takes_the_mean_for_good():
     assert judge(costs, losses, [0.5]).tolist() == [[11.0], [11.0], [11.0]]
     losses[0, 19] = 9.0  # one seed ends badly: the mean does
     assert np.isinf(judge(costs, losses, [0.5])).all()
+
+
+def test_hindsight_takes_the_cheaper_setting_at_each_target():
+    steps = np.arange(1.0, 21.0)
+    quick = (steps[None], np.maximum(1 - steps / 5, 0.5)[None, :, None])  # cheap and inaccurate
+    slow = (3 * steps[None], (1 - steps / 20)[None, :, None])
+    assert hindsight(iter([quick, slow]), [0.6, 0.2, -1.0])[1].tolist() == [2.0, 48.0, np.inf]
