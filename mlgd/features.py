@@ -92,9 +92,10 @@ class Design:
         return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
 
 
-def gaussians(seed: int, m: int, block: int) -> np.ndarray:
+def gaussians(seed: int, m: int, block: int, out: np.ndarray | None = None) -> np.ndarray:
     """The raw Gaussian vectors of one block, one row a column of the design (float32)."""
-    return stream(seed, OWN, block).standard_normal((BLOCK, m), dtype=np.float32)
+    out = np.empty((BLOCK, m), np.float32) if out is None else out
+    return stream(seed, OWN, block).standard_normal(dtype=np.float32, out=out)
 
 
 @dataclass(frozen=True)
@@ -175,15 +176,16 @@ def reduce(
         if d.n < k_max:
             raise ValueError(f"n={d.n} is smaller than k_max={k_max}: the finest level would read missing columns")
     total = max(d.blocks for d in designs)
-    u, kept = designs[0].shared(), {}
+    u, kept = designs[0].shared(), np.empty((min(total, int(keep // (4 * BLOCK * m))), BLOCK, m), np.float32)
+    scratch = np.empty((BLOCK, m), np.float32)
 
     def raw(done: int) -> Iterator[tuple[int, np.ndarray]]:
         for block in range(total):
-            g = kept.get(block)
-            if g is None:
-                g = gaussians(seed, m, block)
-                if (len(kept) + 1) * g.nbytes <= keep:
-                    kept[block] = g
+            held = block < len(kept)
+            if held and done:
+                g = kept[block]
+            else:
+                g = gaussians(seed, m, block, kept[block] if held else scratch)
             yield block, g
             if progress:
                 progress(done + block + 1, 2 * total)
