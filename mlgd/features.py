@@ -7,6 +7,7 @@ to the Gram matrix of those columns, their products with b, and the tails of the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -98,6 +99,17 @@ def gaussians(seed: int, m: int, block: int, out: np.ndarray | None = None) -> n
     return stream(seed, OWN, block).standard_normal(dtype=np.float32, out=out)
 
 
+_local = threading.local()
+
+
+def memory(count: int, m: int) -> np.ndarray:
+    """Room for blocks, reused from seed to seed: touching fresh memory can cost as much as drawing the numbers."""
+    held = getattr(_local, "held", None)
+    if held is None or len(held) < count or held.shape[2] != m:
+        _local.held = held = np.empty((count, BLOCK, m), np.float32)
+    return held[:count]
+
+
 @dataclass(frozen=True)
 class Reduced:
     """All that the experiment needs of one seed: the problem in its first k_max coordinates, and the probes' tails.
@@ -176,7 +188,7 @@ def reduce(
         if d.n < k_max:
             raise ValueError(f"n={d.n} is smaller than k_max={k_max}: the finest level would read missing columns")
     total = max(d.blocks for d in designs)
-    u, kept = designs[0].shared(), np.empty((min(total, int(keep // (4 * BLOCK * m))), BLOCK, m), np.float32)
+    u, kept = designs[0].shared(), memory(min(total, int(keep // (4 * BLOCK * m))), m)
     scratch = np.empty((BLOCK, m), np.float32)
 
     def raw(done: int) -> Iterator[tuple[int, np.ndarray]]:
