@@ -4,22 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from families import FAMILIES, POINTS, gradient
 
-from mlgd import Hierarchy, audit, biased, rounded, series
-
-CURVATURE = np.array([1.0, 3.0, 0.5, 2.0])
-
-
-def gradient(y):
-    return CURVATURE * y
-
-
-def alternating(*arguments):
-    return biased(*arguments, alternate=True)
-
-
-FAMILIES = {"rounded": rounded, "biased": biased, "alternating": alternating, "series": series}
-POINTS = list(np.random.default_rng(3).normal(size=(60, 4)))
+from mlgd import Hierarchy, audit, biased
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 3.0, 6.0])

@@ -4,25 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from families import FAMILIES, POINTS, alternating, gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd import Hierarchy, audit, biased, first_level, rounded, series
+from mlgd import Hierarchy, audit, biased, first_level, rounded
 from mlgd.hierarchy import LevelError
-
-CURVATURE = np.array([1.0, 3.0, 0.5, 2.0])
-
-
-def gradient(y):
-    return CURVATURE * y
-
-
-def alternating(*arguments):
-    return biased(*arguments, alternate=True)
-
-
-FAMILIES = {"rounded": rounded, "biased": biased, "alternating": alternating, "series": series}
-POINTS = list(np.random.default_rng(3).normal(size=(60, 4)))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
