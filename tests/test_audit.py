@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from families import FAMILIES, POINTS, gradient
+from families import FAMILIES, POINTS, alternating, gradient
 
 from mlgd import Hierarchy, audit, biased
 
