@@ -41,7 +41,7 @@ check: $(READY) ## the minute-long subset: linter, quick unit tests, the static 
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not built" tests
 
 run: $(READY) ## execute every chapter in place in a fresh kernel; one of them: make run CHAPTER=oracle
-	$(BIN)/python book/chapters.py run $(CHAPTER)
+	$(BIN)/python -m mlgd.book.chapters run $(CHAPTER)
 
 lab: $(READY) ## open the chapters in JupyterLab (installed on first use)
 	@test -x $(BIN)/jupyter-lab || $(BIN)/python -m pip install -c requirements.txt jupyterlab==$(JUPYTERLAB)
@@ -71,7 +71,7 @@ $(READY): requirements.txt pyproject.toml
 
 # Built anew whenever a source changed: a cached page would hide its warnings from the next build.
 $(PAGES): $(SOURCES) $(READY)
-	@$(BIN)/python book/chapters.py look
+	@$(BIN)/python -m mlgd.book.chapters look
 	rm -rf _build
 	@$(BIN)/jupyter-book build . --path-output . --quiet -n -W --keep-going || { \
 	  rm -rf _build; echo "The book did not build: mend what the warnings above name and run make book again." >&2; exit 1; }

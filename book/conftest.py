@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from chapters import BookError, read, run_problems
+
+from mlgd.book.chapters import BookError, read, run_problems
 
 
 @pytest.hookimpl(tryfirst=True)

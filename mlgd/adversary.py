@@ -12,8 +12,9 @@ import math
 
 import numpy as np
 
-from . import formulas
-from .hierarchy import Hierarchy, LevelError, biased, first_level
+from .examples import biased
+from .hierarchy import Hierarchy, LevelError, first_level
+from .lazy import formulas
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
 BASE_SIZE = 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from .hierarchy import Hierarchy
 from .oracle import Telescope
-from .plan import Plan
+from .plans import Plan
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
@@ -109,7 +109,8 @@ def minimize(
     once. `loss` is recorded at about 200 steps, uncharged; `callback(state)` is called at every step and ends the
     run by returning True; `max_cost` ends it when that much has been paid; an interrupt keeps what there is.
 
-    >>> from mlgd import Problem, biased, plan
+    >>> from mlgd import Problem, plan
+    >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
     >>> run = minimize(h, np.zeros(2), plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), rng=0)
     >>> run.status, run.steps, bool(abs(run.y - 1).max() < 0.1)

@@ -13,8 +13,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from . import formulas
 from .hierarchy import Hierarchy
+from .lazy import formulas
 
 ACCOUNTINGS = ("evaluated", "pairs", "paper")
 
@@ -34,7 +34,7 @@ class Telescope:
 
     `probabilities`: a sequence for the first levels, or a mapping {level: p} over an initial run of them.
 
-    >>> from mlgd import biased
+    >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
     >>> t = Telescope(h, [1.0, 0.5, 0.1])
     >>> t.mean(np.zeros(1)), round(t.variance(np.zeros(1)), 4), t.expected_cost()

@@ -8,8 +8,10 @@ import time
 
 import numpy as np
 
-from mlgd import Hierarchy, Telescope, flow, proposition_schedule, rounded
+from mlgd import Hierarchy, Telescope, flow
 from mlgd.descent import Meter, Sampler
+from mlgd.examples import rounded
+from mlgd.jumps import proposition_schedule
 
 
 def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, float]:

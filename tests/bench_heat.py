@@ -3,8 +3,8 @@
 import numpy as np
 
 from mlgd import Hierarchy, Problem, Telescope, audit, tuned
-from mlgd.heat import HeatSource
-from mlgd.race import reach, seconds_of
+from mlgd.experiment.heat import HeatSource
+from mlgd.experiment.race import reach, seconds_of
 
 heat = HeatSource(alpha=1e-4)
 h, start = heat.hierarchy(), np.zeros(16)

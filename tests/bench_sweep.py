@@ -15,11 +15,11 @@ import time
 
 import numpy as np
 
-from mlgd import direct
-from mlgd.features import Design, gaussians, reduce
-from mlgd.frontier import probabilities
-from mlgd.sweep import Protocol, sweep, workers
-from mlgd.trajectory import Trajectory
+from mlgd.experiment import direct
+from mlgd.experiment.features import Design, gaussians, reduce
+from mlgd.experiment.frontier import probabilities
+from mlgd.experiment.sweep import Protocol, sweep, workers
+from mlgd.experiment.trajectory import Trajectory
 
 SAMPLE = 200  # steps of each literal run that are timed
 

@@ -1,78 +1,109 @@
-"""Data flows one way: no module imports one to its right, and each has its tests."""
+"""Three packages, one direction: library <- experiment <- book, and no circle anywhere."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-# From left to right; modules on one line do not import each other.
-ORDER = [
-    {"claims", "formulas", "hierarchy"},
-    {"oracle", "audit"},
-    {"plan"},
-    {"descent"},
-    {"flow", "race", "adversary", "heat", "features", "explorer"},
-    {"peers"},
-    {"trajectory"},
-    {"direct", "frontier"},
-    {"protocol"},
-    {"studies"},
-    {"sweep"},
-    {"plots"},
-    {"plots_experiment", "ledger"},
-    {"reference"},
-]
+PACKAGES = ("mlgd", "mlgd.experiment", "mlgd.book")  # each imports itself and those before it
 
 
-def imports(source: str) -> set[str]:
-    """The modules of mlgd that a source text imports, wherever in the text it does."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            inside = node.level == 1 or module.split(".")[0] == "mlgd"
-            path = module if node.level == 1 else module.removeprefix("mlgd").lstrip(".")
-            if inside:
-                found |= {path.split(".")[0]} if path else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("mlgd.")}
+def modules(top: Path) -> dict[str, Path]:
+    """{dotted name: file} of every module below a package folder; a package's own file has the package's name."""
+    found = {}
+    for path in sorted(top.rglob("*.py")):
+        parts = [top.name, *path.relative_to(top).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-def order_problems(package: Path) -> list[str]:
-    """Modules that are out of place, and imports that go to the right or sideways."""
-    place = {name: position for position, names in enumerate(ORDER) for name in names}
-    modules = {path.stem: path for path in sorted(package.glob("*.py")) if path.stem != "__init__"}
-    problems = [f"{name} has no place in the order: give it one" for name in modules if name not in place]
-    for name, path in modules.items():
-        for other in sorted(imports(path.read_text(encoding="utf-8")) & {*modules} & {*place}):
-            if place[other] >= place.get(name, len(ORDER)):
-                problems.append(f"{name} imports {other}, which is not to its left")
-    return problems
+def imports(name: str, source: str, known: set[str], package: bool = False) -> set[str]:
+    """The modules among `known` that a source text imports, absolutely or relatively, wherever in the text it does."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            base = name.split(".")[: len(name.split(".")) - node.level + package] if node.level else []
+            target = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            inside = {f"{target}.{alias.name}" for alias in node.names} & known
+            found |= inside or {target} & known
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & known
+    return found
 
 
-def test_no_module_imports_one_to_its_right(root):
-    assert order_problems(root / "mlgd") == []
+def graph(top: Path) -> dict[str, set[str]]:
+    known = modules(top)
+    return {
+        name: imports(name, path.read_text(encoding="utf-8"), {*known}, path.name == "__init__.py")
+        for name, path in known.items()
+    }
 
 
-def test_order_check_can_fail(tmp_path):
-    (tmp_path / "oracle.py").write_text("def late():\n    from . import plan\n")
-    (tmp_path / "plan.py").write_text("from mlgd.oracle import Telescope\nimport numpy\n")
-    (tmp_path / "stray.py").write_text("import mlgd.plan\n")
-    assert order_problems(tmp_path) == [
-        "stray has no place in the order: give it one",
-        "oracle imports plan, which is not to its left",
+def package_of(name: str) -> int:
+    return max(i for i, p in enumerate(PACKAGES) if name == p or name.startswith(p + "."))
+
+
+def problems(top: Path) -> list[str]:
+    """Imports against the direction, and circles."""
+    edges = graph(top)
+    out = [f"{a} imports {b}" for a in edges for b in sorted(edges[a]) if package_of(b) > package_of(a)]
+    state: dict[str, int] = {}
+
+    def visit(name, path):
+        if name in path:
+            out.append("a circle: " + " -> ".join([*path[path.index(name) :], name]))
+        elif state.get(name) is None:
+            for other in sorted(edges[name]):
+                visit(other, [*path, name])
+            state[name] = 1
+
+    for name in edges:
+        visit(name, [])
+    return out
+
+
+def test_imports_go_one_way(root):
+    assert problems(root / "mlgd") == []
+
+
+def test_the_look_at_imports_can_fail(tmp_path):
+    top = tmp_path / "mlgd"
+    for name, text in {
+        "__init__.py": "from .plans import plan\n",
+        "plans.py": "def late():\n    from . import oracle\n",
+        "oracle.py": "import mlgd.plans\n",
+        "experiment/__init__.py": "",
+        "experiment/sweep.py": "from ..book.figures import draw\n",
+        "book/__init__.py": "",
+        "book/figures.py": "import mlgd\n",
+    }.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    assert problems(top) == [
+        "mlgd.experiment.sweep imports mlgd.book.figures",
+        "a circle: mlgd.plans -> mlgd.oracle -> mlgd.plans",
     ]
 
 
 @pytest.mark.parametrize(
-    "text", ["from mlgd.sweep import run", "from . import sweep", "import mlgd.sweep", "from .sweep import run"]
+    "text", ["from mlgd.plans import x", "from . import plans", "import mlgd.plans", "from .plans import x"]
 )
 def test_imports_are_seen_in_every_spelling(text):
-    assert imports(text) == {"sweep"}
+    assert imports("mlgd.oracle", text, {"mlgd", "mlgd.plans", "mlgd.oracle"}) == {"mlgd.plans"}
 
 
-def test_every_module_has_its_tests(root):
-    modules = {path.stem for path in (root / "mlgd").glob("*.py")} - {"__init__"}
-    tested = {path.stem.removeprefix("test_") for path in (root / "tests").glob("test_*.py")}
-    assert sorted(modules - tested) == []
+def test_a_package_imported_whole_is_seen():
+    assert imports("mlgd.book.reference", "import mlgd", {"mlgd", "mlgd.book.reference"}) == {"mlgd"}
+
+
+def test_the_library_starts_without_the_slow_packages():
+    script = "import sys, mlgd; print(*sorted({'sympy', 'matplotlib', 'scipy', 'mpmath'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == ""
+
+
+def test_no_name_hides_a_module(root):
+    import mlgd
+
+    assert {p.stem for p in (root / "mlgd").glob("*.py")} & {*mlgd.__all__} == set()

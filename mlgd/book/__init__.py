@@ -1,0 +1,1 @@
+"""What the pages are made of: checks, the ledger, pieces of pages, figures."""

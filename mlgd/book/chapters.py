@@ -1,0 +1,185 @@
+"""Look at the chapters, or execute them in place: what ``make book`` and ``make run`` call.
+
+    python -m mlgd.book.chapters look            say in a sentence each what is wrong with the contents or a notebook
+    python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels and store their outputs in normal form
+
+The normal form leaves nothing in a notebook that changes by itself (no timings, no editor's metadata, no version of the
+kernel), so that a second run leaves the work tree as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import yaml
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+MACHINE_PATH = re.compile(
+    r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var|usr)/\w|\b[A-Z]:\\\\?(?:Users|Documents|Program|Windows|Temp)\b"
+)
+CELL_SECONDS = 1200
+
+
+class BookError(Exception):
+    """Something is wrong with the book; the message is a sentence that says what to do."""
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook at path, or a BookError that says how to get it back."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        notebook = nbformat.reads(text, as_version=4)
+        nbformat.validate(notebook)
+    except FileNotFoundError:
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.ipynb"))) or "none"
+        raise BookError(f"There is no chapter {path.stem}: the chapters are {known}.") from None
+    except Exception as error:
+        reason = str(error).splitlines()[0][:80]
+        raise BookError(
+            f"{path.name} cannot be read as a notebook ({reason}): restore it with git checkout book/{path.name}."
+        ) from None
+    return notebook
+
+
+def normal(notebook: NotebookNode) -> NotebookNode:
+    """The notebook with nothing in it that changes by itself."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    for cell in notebook.cells:
+        for key in ("execution", "collapsed", "scrolled", "jupyter", "ExecuteTime"):
+            cell.metadata.pop(key, None)
+    return notebook
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that a run executes: code that is not blank."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def run_problems(notebook: NotebookNode, name: str) -> list[str]:
+    """Why this notebook is not the stored result of one clean run from top to bottom."""
+    problems = []
+    cells = code_cells(notebook)
+    counts = [cell.execution_count for cell in cells]
+    if counts != list(range(1, len(cells) + 1)):
+        problems.append(f"{name} is not one clean run from top to bottom: run make run CHAPTER={name}.")
+    if cells and not any(cell.outputs for cell in cells):
+        problems.append(f"{name} holds no outputs: run make run CHAPTER={name}.")
+    for number, cell in enumerate(cells, 1):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                problems.append(f"{name} cell {number} stores an error: mend the cell and run it again.")
+            if output.get("name") == "stderr":
+                problems.append(f"{name} cell {number} wrote to stderr: silence or mend what warned.")
+            text = str(output.get("text", "")) + "".join(
+                str(value) for mime, value in output.get("data", {}).items() if not mime.startswith("image/png")
+            )
+            if MACHINE_PATH.search(text):
+                problems.append(f"{name} cell {number} shows a path of one machine: print a relative one.")
+    if dict(notebook.metadata) != METADATA:
+        problems.append(f"{name} is not in normal form: run make run CHAPTER={name}.")
+    return problems
+
+
+def contents(toc: Path) -> list[str]:
+    """The documents that _toc.yml lists, in order."""
+    try:
+        table = yaml.safe_load(toc.read_text(encoding="utf-8"))
+        parts = table.get("parts", [])
+        return [table["root"], *(entry["file"] for part in parts for entry in part["chapters"])]
+    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BookError(f"_toc.yml cannot be read ({reason}): it lists root, then parts with chapters.") from None
+
+
+def contents_problems(root: Path) -> list[str]:
+    """Where _toc.yml and the folder book/ disagree."""
+    listed = contents(root / "_toc.yml")
+    present = {f"book/{path.stem}" for path in (root / "book").iterdir() if path.suffix in {".md", ".ipynb"}}
+    problems = [f"{name} is in book/ but not in _toc.yml: add it there." for name in sorted(present - {*listed})]
+    problems += [
+        f"_toc.yml lists {name}, which is not in book/: write it or take it out."
+        for name in listed
+        if name not in present
+    ]
+    problems += [f"_toc.yml lists {name} twice." for name in sorted({*listed}) if listed.count(name) > 1]
+    return problems
+
+
+def look(root: Path) -> list[str]:
+    """Everything that would make the book wrong or its build fail, as sentences."""
+    problems = contents_problems(root)
+    for path in sorted((root / "book").glob("*.ipynb")):
+        try:
+            problems += run_problems(read(path), path.stem)
+        except BookError as error:
+            problems.append(str(error))
+    return problems
+
+
+def execute(path: Path) -> float:
+    """Run one chapter in place in a fresh kernel; the seconds it took. A failed run leaves the file as it was."""
+    notebook = normal(read(path))
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    started = time.perf_counter()
+    try:
+        client.execute()
+    except (CellExecutionError, DeadKernelError, TimeoutError) as error:
+        raise BookError(f"{path.stem} did not run; the file is as it was.\n{error}") from None
+    nbformat.write(normal(notebook), path)
+    return time.perf_counter() - started
+
+
+def run(names: list[str]) -> None:
+    """Execute the named chapters, or the cover and every chapter in the order of the contents."""
+    if not names:
+        from mlgd.book import figures as plots
+
+        plots.save_cover(BOOK / "_static" / "cover.png")
+        listed = [Path(name).name for name in contents(BOOK.parent / "_toc.yml")]
+        names = [name for name in listed if (BOOK / f"{name}.ipynb").exists()]
+    for number, name in enumerate(names, 1):
+        print(f"[{number}/{len(names)}] {name} ...", end=" ", flush=True)
+        print(f"{execute(BOOK / f'{name}.ipynb'):.0f} s", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["look"]:
+            problems = look(BOOK.parent)
+            for problem in problems:
+                print(problem, file=sys.stderr)
+            return 1 if problems else 0
+        case ["run", *names]:
+            try:
+                run([name.removesuffix(".ipynb") for name in names])
+            except BookError as error:
+                print(error, file=sys.stderr)
+                return 1
+            except KeyboardInterrupt:
+                print("Stopped; the chapter that was running is as it was.", file=sys.stderr)
+                return 130
+            return 0
+        case _:
+            print("usage: python -m mlgd.book.chapters look | run [NAME ...]", file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

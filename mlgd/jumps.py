@@ -1,0 +1,289 @@
+"""The small-step limit, event by event: each level fires at its own Poisson rate and there is no step size left.
+
+Per unit of flow time the iteration makes 1/eta calls and draws level k with probability p_k in each. With
+p_k = eta rate_k and eta -> 0, level k fires as a Poisson process of rate rate_k, and each firing moves the iterate
+by -(A_k - A_{k-})/rate_k: jumps whose size does not shrink. Between events nothing moves.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from .descent import Result, Trace
+from .hierarchy import Hierarchy
+from .lazy import formulas as F
+
+BLOCK = 1024  # events are drawn, thinned and averaged about this many at a time,
+ENTRIES = 2**17  # and fewer in high dimension: their jumps are kept until then
+SLACK = 1 + 1e-6  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Rates that change with time: `rates(times)` has a row for each level and a column for each time (0: not used).
+
+    `breaks` are the times between which every rate is monotone and smooth, so that its values at the two ends of a
+    piece bound it: firing is then exact by thinning. `weight` is the growth rate of the average's weights.
+    """
+
+    rates: Callable[[np.ndarray], np.ndarray]
+    levels: tuple[int, ...]
+    breaks: tuple[float, ...] = ()
+    weight: float = 0.0
+
+    def bounds(self, start: float, end: float) -> np.ndarray:
+        """An upper bound of each rate on a piece that no break divides."""
+        inside = 1e-9 * (end - start)
+        return self.rates(np.array([start + inside, end - inside])).max(axis=1) * SLACK
+
+    def stretches(self, horizon: float) -> list[tuple[float, float]]:
+        """The horizon, cut at the breaks."""
+        return list(pairwise([0.0, *sorted({t for t in self.breaks if 0 < t < horizon}), horizon]))
+
+    def integral(self, values: Sequence[float], horizon: float) -> float:
+        """The integral of sum over levels of value_k rate_k(t): with ones, the mean number of events.
+
+        Gauss's rule with 16 points on every stretch, exact to rounding for the exponentials of a schedule.
+        """
+        nodes, weights = np.polynomial.legendre.leggauss(16)
+        total = 0.0
+        for start, end in self.stretches(horizon):
+            half = (end - start) / 2
+            total += half * float(np.asarray(values, float) @ self.rates(start + half * (1 + nodes)) @ weights)
+        return total
+
+    def expected_cost(self, h: Hierarchy, horizon: float) -> float:
+        """The mean price of a flow: an event at level k evaluates k and the level before it."""
+        return self.integral([h.step_cost(k) for k in self.levels], horizon)
+
+
+def constant_rates(h: Hierarchy, delta: float, nu2: float, gamma: float, coarsest: float = 0.0) -> dict[int, float]:
+    """Rates of bias at most delta and variance at most nu2 per unit time (Proposition 1 with p = eta rate, eta -> 0).
+
+    There is no clamp: rate_k = C acc_k^(1+gamma/2) with C = sum over levels of 9 acc_k^(1-gamma/2) / nu2. `coarsest`
+    is the least rate of the coarsest level, whose value is not an increment: give it 4 beta.
+
+    >>> from mlgd.examples import biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 5))
+    >>> rates = constant_rates(h, delta=0.25, nu2=9.0, gamma=3)
+    >>> {k: round(r, 2) for k, r in rates.items()}
+    {1: 0.6, 2: 0.11}
+    """
+    schedule = exponential_schedule(h, (delta, 0.0), (nu2, 0.0), gamma, 1.0, coarsest=coarsest)
+    return dict(zip(schedule.levels, schedule.rates(np.zeros(1))[:, 0].tolist(), strict=True))
+
+
+def exponential_schedule(
+    h: Hierarchy,
+    delta: tuple[float, float],
+    nu2: tuple[float, float],
+    gamma: float,
+    horizon: float,
+    weight: float = 0.0,
+    coarsest: float = 0.0,
+) -> Schedule:
+    """Rates of bias at most delta(t) and variance at most nu2(t) per unit time, both exponential backwards in time.
+
+    Each is given as (end, growth): delta(t) = end * exp(growth * (horizon - t)), and so nu2(t).
+    """
+    for name, (end, growth) in (("delta", delta), ("nu2", nu2)):
+        if not (end > 0 and growth >= 0 and math.isfinite(end) and math.isfinite(growth)):
+            raise ValueError(f"{name} needs a positive end and a growth of at least 0, both finite; got {end, growth}")
+    if not (gamma > 0 and coarsest >= 0):
+        raise ValueError(f"need gamma > 0 and coarsest >= 0; got {gamma!r} and {coarsest!r}")
+    levels = h.levels[: h.levels.index(h.level_for(delta[0])) + 1]
+    accuracy = np.array([h.accuracy(k) for k in levels])
+    shape = accuracy ** (1 + gamma / 2)
+    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2[0]  # by the number of levels in use
+    rank = np.arange(len(levels))[:, None]
+
+    def rates(times):
+        left = horizon - np.asarray(times, float)
+        allowed = delta[0] * np.exp(delta[1] * left) * (1 + 1e-12)
+        last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
+        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-nu2[1] * left)), 0.0)
+        np.maximum(out[0], coarsest, out=out[0])
+        return out
+
+    # the finest level in use changes when delta(t) passes an accuracy, and the floor of the coarsest may start or end
+    changes = [math.log(a / delta[0]) / delta[1] for a in accuracy] if delta[1] else []
+    if nu2[1] and coarsest:
+        changes += [math.log(s * shape[0] / coarsest) / nu2[1] for s in scale]
+    fastest = max(delta[1], nu2[1], weight)  # and no stretch is so long that a rate grows manyfold in it
+    changes += np.linspace(0, horizon, math.ceil(2 * fastest * horizon) + 1).tolist()
+    breaks = tuple(sorted(t for t in (horizon - left for left in changes) if 0 < t < horizon))
+    return Schedule(rates, levels, breaks, weight)
+
+
+def proposition_schedule(
+    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0, relax: float = 1.0
+) -> Schedule:
+    """Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
+
+    Mean loss at most eps with relax = 2 (it divides delta^2 and nu^2), coarsest = 4 beta and a horizon of at least
+    (2/mu) log(1 + mu d0^2/eps): the form the chapter proves. As printed: relax = 1 and coarsest = 0.
+
+    >>> from mlgd.examples import biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 8))
+    >>> s = proposition_schedule(h, mu=1.0, eps=0.5, gamma=3, horizon=4.0)
+    >>> s.levels, s.weight, bool(s.rates(4.0).sum() > s.rates(0.0).sum())
+    ((1, 2), 0.5, True)
+    """
+    if not (mu > 0 and eps > 0 and relax > 0):
+        raise ValueError(f"mu, eps and relax must be positive; got {mu!r}, {eps!r} and {relax!r}")
+    at = lambda name, t: F.value(F.SCHEDULE[name], mu=mu, eps=eps, horizon=1 / mu, t=t)  # noqa: E731
+    ends = {name: at(name, 1 / mu) for name in F.SCHEDULE}
+    growth = {name: mu * math.log(at(name, 0.0) / ends[name]) for name in F.SCHEDULE}
+    delta, nu2 = (ends["delta"] / math.sqrt(relax), growth["delta"]), (ends["nu2"] / relax, growth["nu2"])
+    return exponential_schedule(h, delta, nu2, gamma, horizon, weight=mu / 2, coarsest=coarsest)
+
+
+def flow(
+    h: Hierarchy,
+    y0: np.ndarray,
+    rates: Mapping[int, float] | Sequence[float] | Schedule,
+    horizon: float,
+    rng=None,
+    weight: float | None = None,
+    loss: Callable[[np.ndarray], float] | None = None,
+    max_events: int = 10_000_000,
+) -> Result:
+    """Run the jump process for a flow time `horizon`; the result's y is the average with weights e^(weight t).
+
+    `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. The average is exact: the
+    path is constant between events. `steps` of the result counts events; its trace is indexed by event.
+
+    >>> from mlgd.examples import biased
+    >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 5))
+    >>> run = flow(h, np.zeros(1), {1: 40.0, 2: 10.0}, horizon=8.0, rng=0, weight=0.5)
+    >>> run.status, run.steps > 300, bool(abs(run.y[0] - 0.75) < 0.2)
+    ('done', True, True)
+    """
+    schedule = _as_schedule(h, rates)
+    if not (math.isfinite(horizon) and horizon >= 0):
+        raise ValueError(f"the horizon must be finite and non-negative; got {horizon!r}")
+    if max_events < 1:
+        raise ValueError(f"max_events must be at least 1; got {max_events!r}")
+    y = h.check(y0, levels=schedule.levels)
+    if y.ndim == 0:
+        raise ValueError("the starting point must be an array with at least one axis; got a single number")
+    rng = np.random.default_rng(rng)
+    run = _Run(h, y, schedule, schedule.weight if weight is None else float(weight), loss, max_events)
+    run.record()
+    block = max(1, min(BLOCK, ENTRIES // max(1, y.size)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start, end in schedule.stretches(horizon) if horizon else ():
+            pieces = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / block))
+            for low, high in pairwise(np.linspace(start, end, pieces + 1).tolist()):
+                if not run.fire(*_events(schedule, low, high, rng)):
+                    return run.result()
+    run.settle(horizon)
+    return run.result()
+
+
+def _mass(w: float, t):
+    """The integral of e^(w s) from 0 to t, over e^(w t)."""
+    return -np.expm1(-w * t) / w if w else t
+
+
+def _events(schedule: Schedule, start: float, end: float, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The firings on a piece, exact by thinning: their times, increasing, the index of each level, and its rate then."""
+    bound = schedule.bounds(start, end)
+    total = np.cumsum(bound)
+    times = np.sort(rng.uniform(start, end, rng.poisson(total[-1] * (end - start))))
+    which = np.searchsorted(total, rng.random(times.size) * total[-1], side="right")
+    rate = schedule.rates(times)[which, np.arange(times.size)]
+    fires = rng.random(times.size) * bound[which] < rate
+    return times[fires], which[fires], rate[fires]
+
+
+def _as_schedule(h, rates) -> Schedule:
+    if isinstance(rates, Schedule):
+        return rates
+    pairs = dict(rates) if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))
+    levels = tuple(sorted(pairs))
+    if levels != h.levels[: len(levels)] or not levels:
+        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {levels}")
+    values = np.array([float(pairs[k]) for k in levels])
+    bad = [(k, v) for k, v in zip(levels, values.tolist(), strict=True) if not (v > 0 and math.isfinite(v))]
+    if bad:
+        raise ValueError(f"rates must be positive and finite; got {bad[0][1]!r} at level {bad[0][0]}")
+    return Schedule(lambda times: np.repeat(values[:, None], np.size(times), axis=1), levels)
+
+
+class _Run:
+    """The path, its weighted average, and what was paid."""
+
+    def __init__(self, h, y, schedule, weight, loss, max_events):
+        self.h, self.y, self.weight, self.loss, self.max_events = h, y, weight, loss, max_events
+        self.levels, self.before = schedule.levels, [h.before(k) for k in schedule.levels]
+        self.now, self.events, self.counts = 0.0, 0, np.zeros(len(schedule.levels), int)
+        self.moved = np.zeros_like(y)  # the jumps so far, each times the mass A(t) of the weights before it
+        self.mean = y.copy()
+        self.rows, self.status, self.message = [], "done", ""
+
+    def fire(self, times, which, rates) -> bool:
+        """Make the jumps of one piece in their order; False when the run ends here."""
+        room = self.max_events - self.events
+        full, made = times.size > room, min(room, times.size)
+        times, which = times[:made], which[:made]
+        evaluate, increment, levels, before, y = self.h.evaluate, self.h.increment, self.levels, self.before, self.y
+        jumps = np.empty((made, *y.shape))
+        for i, share, jump in zip(which.tolist(), (-1 / rates[:made]).tolist(), jumps, strict=True):
+            if increment is not None:
+                step = increment(levels[i], y)
+            elif before[i] is None:
+                step = evaluate(levels[i], y)
+            else:
+                step = evaluate(levels[i], y) - evaluate(before[i], y)
+            np.multiply(step, share, jump)
+            y += jump
+        self.events += made
+        self.counts += np.bincount(which, minlength=self.counts.size)
+        if not np.isfinite(y).all():
+            self.status, self.message = "diverged", f"not finite any more by time {times[-1]:.4g}: raise the rates"
+            return False
+        if made:
+            self.advance(float(times[-1]), times, jumps)
+            if self.loss is not None:
+                self.record()
+        if full:
+            self.status, self.message = "budget", f"{self.events} events were made by time {self.now:.4g}: max_events"
+        return not full
+
+    def advance(self, now: float, times=(), jumps=()) -> None:
+        """The average up to now: y_now - sum of jump A(t)/A(now), where A(t) integrates e^(weight s) from 0 to t."""
+        w, times = self.weight, np.asarray(times, float)
+        decay = np.exp(-w * (now - times))  # masses are kept relative to e^(weight now), so that none overflows
+        self.moved *= math.exp(-w * (now - self.now))
+        if times.size:
+            self.moved += np.tensordot(_mass(w, times) * decay, jumps, 1)
+        self.mean[...] = self.y - self.moved / _mass(w, now) if now > 0 else self.y
+        self.now = now
+
+    def settle(self, horizon: float) -> None:
+        """The path stays where it is until the horizon."""
+        self.advance(horizon)
+        self.message = f"flowed for {horizon:g} units of time"
+
+    def paid(self) -> dict[int, float]:
+        """The price by level: an event evaluates its level and the one before, unless the two share their work."""
+        evaluations = dict.fromkeys(self.h.levels, 0)
+        for k, previous, count in zip(self.levels, self.before, self.counts.tolist(), strict=True):
+            evaluations[k] += count
+            if previous is not None and self.h.increment is None:
+                evaluations[previous] += count
+        return {k: float(self.h.cost(k)) * count for k, count in evaluations.items()}
+
+    def record(self) -> None:
+        value = float(self.loss(self.mean)) if self.loss is not None else math.nan
+        self.rows.append((self.events, sum(self.paid().values()), value))
+
+    def result(self) -> Result:
+        self.record()
+        step, cost, recorded = (np.array(column) for column in zip(*self.rows, strict=True))
+        trace = Trace(step, cost, recorded)
+        return Result(self.mean, float(cost[-1]), self.paid(), self.events, self.status, self.message, trace)

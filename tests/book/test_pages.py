@@ -1,0 +1,193 @@
+"""Every page in a real headless Chromium: mathematics, console, requests, a narrow screen and the dark theme.
+
+Playwright drives the system's Chromium. Without one the tests say so and stop there, unless MLGD_REQUIRE_BROWSER is set
+(as .ci/run does): then its absence is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from mlgd.book.chapters import contents
+
+pytestmark = pytest.mark.built
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [f"{name}.html" for name in contents(ROOT / "_toc.yml")] + ["search.html", "genindex.html"]
+NARROW = 400
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+
+TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
+  MathJax.startup.promise,
+  new Promise((_, late) => setTimeout(() => late(new Error('the mathematics was not typeset in 60 s')), 60000)),
+]).then(() => true)"""
+
+# Error nodes, and TeX that nothing typeset: both are what a reader would see as broken mathematics.
+MATHEMATICS = r"""() => {
+  const problems = [...document.querySelectorAll('mjx-merror, [data-mjx-error]')].map(
+    node => 'mathematics does not typeset: ' + (node.getAttribute('data-mjx-error') || node.textContent));
+  const walk = document.createTreeWalker(document.querySelector('article, .bd-article, main') || document.body, NodeFilter.SHOW_TEXT);
+  for (let node; node = walk.nextNode();)
+    if (!node.parentElement.closest('pre, code, script, style, mjx-container') && /\\\(|\\\[|\$\$|\\begin\{/.test(node.data))
+      problems.push('mathematics was left as text: ' + node.data.trim().slice(0, 60));
+  return problems;
+}"""
+
+# The elements a reader sees as boxes or text; what MathJax builds inside a formula is left to its outer box.
+ELEMENTS = """
+  const skipped = node => node.matches('.visually-hidden, .headerlink, script, style')
+    || node.parentElement.closest('mjx-container, svg');
+  const elements = [...document.querySelectorAll('.bd-article')].flatMap(article => {
+    const filter = node => skipped(node) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
+    const walk = document.createTreeWalker(article, NodeFilter.SHOW_ELEMENT, filter), found = [];
+    for (let node; node = walk.nextNode();) if (node.checkVisibility()) found.push(node);
+    return found;
+  });
+  const name = node => `<${node.tagName.toLowerCase()} class="${node.getAttribute('class') || ''}">`;
+"""
+
+# What sticks out of the window and has no box of its own to scroll in.
+OVERFLOW = f"""() => {{ {ELEMENTS}
+  const width = document.documentElement.clientWidth, total = document.documentElement.scrollWidth, problems = [];
+  if (total > width) problems.push(`the page is ${{total}} px wide on a ${{width}} px screen`);
+  const scrolls = node => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(node).overflowX);
+  for (const node of elements) {{
+    const right = node.getBoundingClientRect().right;
+    if (right <= width + 1) continue;
+    let box = node;
+    while (box && !(scrolls(box) && box.getBoundingClientRect().right <= width + 1)) box = box.parentElement;
+    if (!box || !box.closest('.bd-article')) {{
+      problems.push(`${{name(node)}} sticks out to ${{Math.round(right)}} px`);
+      break;
+    }}
+  }}
+  return problems;
+}}"""
+
+# The contrast of each text with the nearest painted background behind it (WCAG: 4.5 for text), and the card of figures.
+DARK = f"""() => {{ {ELEMENTS}
+  const parse = text => {{ const m = text.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; }};
+  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3]));
+  const grounds = new Map();
+  const ground = node => {{
+    if (!node) return [255, 255, 255];
+    if (!grounds.has(node)) {{
+      const colour = parse(getComputedStyle(node).backgroundColor);
+      grounds.set(node, colour[3] === 1 ? colour : over(colour, ground(node.parentElement)));
+    }}
+    return grounds.get(node);
+  }};
+  const problems = [], seen = new Set();
+  if (light(ground(document.body)) > 0.2) problems.push('the dark page is not dark');
+  for (const node of elements) {{
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+    if (!own && node.tagName !== 'MJX-CONTAINER') continue;
+    const style = getComputedStyle(node), below = ground(node), ink = over(parse(style.color), below);
+    const [a, b] = [light(ink), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+    const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+    if (ratio >= needed || seen.has(name(node))) continue;
+    seen.add(name(node));
+    problems.push(`${{name(node)}} has contrast ${{ratio.toFixed(2)}}: ${{node.textContent.trim().slice(0, 40)}}`);
+  }}
+  for (const image of document.querySelectorAll('.bd-article img'))
+    if (light(ground(image)) < 0.8 || getComputedStyle(image).filter !== 'none')
+      problems.push('a figure has no light card: ' + image.getAttribute('src'));
+  return problems;
+}}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        message = "no Chromium on this machine: install it (Debian: apt-get install chromium) to test the pages in it"
+        if os.environ.get("MLGD_REQUIRE_BROWSER"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+def visit(browser: Browser, path: Path, query: str = "") -> tuple[Page, list[str]]:
+    """Open a page from its file and wait for its mathematics; with it, what it logs and asks for."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    problems: list[str] = []
+    page.on("console", lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
+    page.on("requestfailed", lambda request: problems.append(f"a request failed: {request.url}"))
+    page.on("request", lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"))
+    page.route(lambda url: not local(url), lambda route: route.abort())
+    page.set_default_timeout(60_000)
+    page.goto(path.as_uri() + query)
+    page.evaluate(TYPESET)
+    return page, problems
+
+
+def local(url: str) -> bool:
+    return url.startswith(("file:", "data:", "blob:", "about:"))
+
+
+def page_problems(browser: Browser, path: Path) -> list[str]:
+    """Everything a reader would trip over: at a desk, on a telephone, and at night."""
+    page, problems = visit(browser, path)
+    problems += page.evaluate(MATHEMATICS)
+    page.set_viewport_size({"width": NARROW, "height": 900})
+    problems += page.evaluate(OVERFLOW)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("html[data-theme=dark]")
+    page.wait_for_timeout(400)  # the theme fades from one colour to the other
+    problems += page.evaluate(DARK)
+    page.close()
+    return problems
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(browser, html, name):
+    assert page_problems(browser, html / name) == []
+
+
+def test_search_finds_a_word(browser, html):
+    page, problems = visit(browser, html / "search.html", query="?q=accuracy")
+    page.wait_for_selector("#search-results li", timeout=20_000)
+    assert page.locator("#search-results li").count() >= 1
+    assert problems == []
+    page.close()
+
+
+BROKEN = {
+    "mathematics does not typeset": r'<div class="math">\[ \nosuchmacro{x} \]</div>',
+    "mathematics was left as text": r'<div class="mathjax_ignore">\( x \)</div>',
+    "the console says: on purpose": "<script>console.error('on purpose')</script>",
+    "a script failed: on purpose": "<script>throw new Error('on purpose')</script>",
+    "the page asked for https://pictures.example/x.png": '<img src="https://pictures.example/x.png">',
+    "a request failed: file://": '<img src="absent.png">',
+    "sticks out": '<div style="width: 900px">wide</div>',
+    "has contrast": '<p style="color: #444">dim</p>',
+    "a figure has no light card": '<img src="../_static/favicon.png" style="background: #000 !important">',
+}
+
+
+def test_page_check_can_fail(browser, html, tmp_path):
+    """A page of the book with something sound added to it, then with one of each thing that can break."""
+    head, end, tail = (html / "book" / "notation.html").read_text(encoding="utf-8").partition("</article>")
+    (tmp_path / "book").mkdir()
+    for name in ("_static", "searchindex.js"):
+        (tmp_path / name).symlink_to(html / name)
+    page = tmp_path / "book" / "notation.html"
+    found = []
+    for addition in ("<p>Sound.</p>", "".join(BROKEN.values())):
+        page.write_text(head + addition + end + tail, encoding="utf-8")
+        found.append(page_problems(browser, page))
+    assert found[0] == []
+    assert [problem for problem in BROKEN if not any(problem in line for line in found[1])] == [], found[1]

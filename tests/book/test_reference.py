@@ -1,0 +1,48 @@
+"""The reference: every public name has a docstring, every function an example, and every example runs."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import mlgd
+from mlgd.book.reference import entry, reference
+
+MODULES = [m.name for m in pkgutil.iter_modules(mlgd.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    module = importlib.import_module(f"mlgd.{name}")
+    found = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.failed == 0
+
+
+def test_public_functions_and_main_classes_have_an_example():
+    main = {"Hierarchy", "Telescope", "Problem", "Adversary"}
+    public = [n for n in mlgd.__all__ if inspect.isfunction(getattr(mlgd, n)) or n in main]
+    assert [n for n in public if ">>>" not in (inspect.getdoc(getattr(mlgd, n)) or "")] == []
+
+
+def test_every_public_name_has_a_docstring_and_an_entry():
+    for name in mlgd.__all__:
+        assert inspect.getdoc(getattr(mlgd, name)), name
+        assert name in entry(name)[1]
+
+
+def test_a_broken_example_is_noticed():
+    def wrong():
+        """
+        >>> 1 + 1
+        3
+        """
+
+    test = doctest.DocTestFinder().find(wrong, "wrong")[0]
+    assert doctest.DocTestRunner(verbose=False).run(test, out=lambda text: None).failed == 1
+
+
+def test_the_page_shows_signatures_without_types():
+    shown = repr(reference("minimize"))
+    assert shown.startswith("minimize(h, y0, plan, rng=None")

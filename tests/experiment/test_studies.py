@@ -1,0 +1,109 @@
+"""The studies around the experiment, on small designs."""
+
+import numpy as np
+import pytest
+
+from mlgd import Hierarchy, Telescope
+from mlgd.experiment.features import Design, reduce
+from mlgd.experiment.frontier import probabilities
+from mlgd.experiment.protocol import Protocol
+from mlgd.experiment.studies import (
+    Frozen,
+    beyond,
+    cheapest_probabilities,
+    computed_costs,
+    krylov_frontier,
+    predicted_rate,
+    profiles,
+)
+from mlgd.experiment.trajectory import coins, prices
+
+LADDER = (1, 4, 16)
+TARGETS = np.array([0.5, 0.3, 0.2])
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return reduce([Design(m=128, n=1024, seed=6)], 16)[0]
+
+
+def test_profiles_read_the_biases(problem):
+    found = profiles([problem.design], 16)[0]
+    np.testing.assert_allclose(found.exact, problem.biases(found.levels), rtol=1e-6)
+    assert found.levels.tolist() == [1, 2, 3, 4, 6, 8, 11, 16]
+    assert found.rate()[0] > 0
+
+
+def test_predicted_rate_tends_to_the_closed_form():
+    levels = np.array([32, 64, 128, 256])
+    near, far = (predicted_rate(levels, Design(m=512, n=256 * q), 32) for q in (16, 4096))
+    assert near < far < 3.05
+    assert far == pytest.approx(3.0, abs=0.03)
+
+
+def test_krylov_finds_the_minimum_in_few_iterations(problem):
+    floor = problem.floor(16)
+    reached = krylov_frontier(problem, (16,), np.array([floor * 1.0001, floor * 0.99]))
+    assert reached.steps[0] <= 32
+    assert np.isinf(reached.flops[1])
+
+
+def test_frozen_fixed_level_is_the_literal_descent(problem):
+    frozen, eta = Frozen.of(problem), 1 / (4 * problem.smoothness(16))
+    for k in (4, 16):
+        x, first = np.zeros(16), np.full(3, np.inf)
+        error = np.where(np.arange(16) < k, 0.0, -problem.moment)  # the gradient at 0, past k
+        for t in range(1, 3001):
+            x = x - eta * (problem.gram @ x - problem.moment - error)
+            met = problem.loss(x) <= TARGETS * problem.loss_zero
+            first = np.where(met & np.isinf(first), t, first)
+        found = frozen.fixed((k,), TARGETS, (1.0,))
+        np.testing.assert_array_equal(found.steps, first)
+
+
+def test_frozen_telescope_is_the_literal_descent(problem):
+    p = probabilities(problem.biases(LADDER, steps=(0,))[0], 3.0, 2.0)
+    eta, x, flops, cost = 1 / (4 * problem.smoothness(16)), np.zeros(16), np.full(3, np.inf), 0.0
+    total = np.zeros(16)
+    drawn = next(coins(6, (9, 0, 0), p))
+    for t, row in enumerate(drawn):
+        weight = np.repeat(row / p, np.diff((0, *LADDER)))
+        total += x
+        x = x - eta * (problem.gram @ x - weight * problem.moment)
+        cost += prices(LADDER, 128, True, row[None])[0]
+        for point in (x, total / (t + 1)):
+            flops = np.where((problem.loss(point) <= TARGETS * problem.loss_zero) & np.isinf(flops), cost, flops)
+    found = Frozen.of(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
+    np.testing.assert_allclose(found.flops, flops)
+
+
+def test_cheapest_probabilities_are_the_telescope_s(problem):
+    biases, m = problem.biases(LADDER)[0], 128
+    increments = np.append(1.0, np.sqrt(biases[:-1] ** 2 - biases[1:] ** 2))
+    h = Hierarchy(lambda k, y: y, cost=lambda k: 4.0 * m * k, levels=LADDER)
+    for variance in (0.5, 2.0):
+        ours = cheapest_probabilities(LADDER, biases, variance, m)
+        theirs = Telescope.cheapest(h, np.sqrt(variance), increments).p
+        free = ours < 1
+        if np.array_equal(free, theirs < 1):  # the two charge the always-drawn prefix differently
+            np.testing.assert_allclose(ours[free], theirs[free], rtol=1e-9)
+        spent = np.sum((1 / ours - 1) * np.append(0, increments[1:] ** 2))
+        assert spent <= variance * (1 + 1e-9)
+
+
+def test_computed_probabilities_reach_the_targets(problem):
+    protocol = Protocol(m=128, n=1024, ladder=LADDER, seeds=(6,), max_flops=1e8)
+    for exact in (True, False):
+        local = computed_costs(protocol, problem, TARGETS, exact, local=True)
+        largest = computed_costs(protocol, problem, TARGETS, exact, local=False)
+        assert np.isfinite(local).all()
+        assert np.all(np.diff(local) >= 0)
+        assert np.isfinite(largest[0])
+
+
+def test_beyond_gathers_them():
+    protocol = Protocol(m=96, n=512, ladder=LADDER, seeds=(0,), max_flops=1e6, max_steps=500)
+    found = beyond(protocol, 0, (0, 1), 1e5)
+    assert len(found.krylov) == protocol.targets
+    assert found.distance > 0
+    assert set(found.computed) == {(f, w) for f in ("exact", "truncated") for w in ("local", "largest")}

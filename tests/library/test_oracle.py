@@ -1,0 +1,331 @@
+"""mlgd.oracle: every sum over draws is enumerated, and the optimum is checked against its own conditions."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlgd import Hierarchy, Telescope
+from mlgd import formulas as F
+from mlgd.examples import biased, rounded
+from mlgd.hierarchy import LevelError
+from mlgd.oracle import Draw, water_filling
+
+RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
+
+
+def table(values, prices, shared=False):
+    """A hierarchy whose levels are the rows of a table, for tests that want arbitrary increments."""
+    first = 3
+    levels = range(first, first + len(prices))
+    rows = np.asarray(values, float)
+
+    def evaluate(k, y):
+        return rows[k - first]
+
+    def increment(k, y):
+        return rows[k - first] - (rows[k - first - 1] if k > first else 0.0)
+
+    return Hierarchy(evaluate, lambda k: prices[k - first], levels, increment=increment if shared else None)
+
+
+@st.composite
+def telescopes(draw, shared=None):
+    n = draw(st.integers(1, 8))
+    number = st.floats(-4, 4, allow_nan=False)
+    values = draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=n, max_size=n))
+    prices = draw(st.lists(st.floats(0.1, 100), min_size=n, max_size=n))
+    p = draw(st.lists(st.one_of(st.just(1.0), st.floats(1e-3, 1.0)), min_size=n, max_size=n))
+    return Telescope(table(values, prices, draw(st.booleans()) if shared is None else shared), p)
+
+
+Y = np.zeros(2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(telescopes())
+def test_all_draws_give_the_mean_the_variance_and_the_price(t):
+    outcomes = list(t.outcomes(Y))
+    assert math.isclose(sum(q for q, _ in outcomes), 1.0, rel_tol=1e-9)
+    mean = sum(q * draw.value for q, draw in outcomes)
+    variance = sum(q * float(np.sum((draw.value - mean) ** 2)) for q, draw in outcomes)
+    finest = t.h.evaluate(t.levels[-1], Y)
+    scale = 1 + np.abs(finest).max()
+    np.testing.assert_allclose(mean, finest, rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(t.mean(Y), finest, rtol=0, atol=1e-9 * scale)
+    assert math.isclose(t.variance(Y), variance, rel_tol=1e-7, abs_tol=1e-7)
+    assert math.isclose(t.expected_cost(), sum(q * draw.cost for q, draw in outcomes), rel_tol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(telescopes(shared=False))
+def test_the_two_other_accountings_are_their_own_sums_over_draws(t):
+    price = {k: t.h.cost(k) for k in t.levels}
+    pairs = paper = 0.0
+    for bits in product((0, 1), repeat=len(t.levels)):
+        weight = math.prod(q if b else 1 - q for q, b in zip(t.p, bits, strict=True))
+        for k, b in zip(t.levels, bits, strict=True):
+            before = t.h.before(k)
+            paper += weight * b * price[k]
+            pairs += weight * b * (price[k] + (price[before] if before is not None else 0.0))
+    assert math.isclose(t.expected_cost("paper"), paper, rel_tol=1e-9)
+    assert math.isclose(t.expected_cost("pairs"), pairs, rel_tol=1e-9)
+    assert t.expected_cost("evaluated") <= t.expected_cost("pairs") * (1 + 1e-12)
+
+
+def test_a_rare_level_keeps_its_price():
+    """Probabilities below the rounding unit still cost: 1 - (1 - p)(1 - q) would lose them."""
+    h = Hierarchy(lambda k, y: y, lambda k: 1e30**k, range(2))
+    assert math.isclose(Telescope(h, [1.0, 1e-20]).expected_cost(), 1.0 + 1e10, rel_tol=1e-12)
+
+
+def test_the_prefix_is_one_evaluation():
+    h = rounded(lambda y: y, 3.0, 1.0, range(1, 6))
+    t = Telescope(h, [1, 1, 1, 0.5, 0.25])
+    assert t.prefix == 3
+    assert min(draw.cost for _, draw in t.outcomes(np.ones(2))) == h.cost(3)
+    assert all(draw.levels[0] == 3 for _, draw in t.outcomes(np.ones(2)))
+    assert Telescope(h, [0.5, 1]).prefix is None
+    everything = Telescope(h, np.ones(5))
+    assert everything.expected_cost() == h.cost(5)
+    assert everything.variance(np.ones(2)) == 0
+
+
+def test_a_draw_is_a_draw_of_the_generator():
+    h = rounded(lambda y: y, 3.0, 1.0, range(1, 6))
+    t = Telescope(h, {1: 1.0, 2: 0.5, 3: 0.25})
+    one, two = t.draw(np.ones(2), 5), t.draw(np.ones(2), 5)
+    assert isinstance(one, Draw)
+    np.testing.assert_array_equal(one.value, two.value)
+    assert one.levels == two.levels
+    values = {draw.cost for draw in (t.draw(np.ones(2), seed) for seed in range(50))}
+    assert len(values) > 1
+
+
+def test_nothing_drawn_is_zero():
+    t = Telescope(rounded(lambda y: y, 3.0, 1.0, range(1, 3)), [0.5, 0.5])
+    draw = t.combine(np.ones(3), [False, False])
+    np.testing.assert_array_equal(draw.value, np.zeros(3))
+    assert draw.cost == 0
+    assert draw.levels == ()
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        ([1.0, 0.0], r"probabilities must lie in \(0, 1\]; got 0.0 at level 2"),
+        ([1.0, 1.5], r"got 1.5 at level 2"),
+        ([1.0, math.nan], r"got nan at level 2"),
+        ([], "initial run of the levels"),
+        ([1.0] * 9, "initial run of the levels"),
+        ({2: 0.5}, r"initial run of the levels \(1, 2, 3, 4\); got them for \(2,\)"),
+    ],
+)
+def test_bad_probabilities_are_refused(probabilities, message):
+    with pytest.raises(ValueError, match=message):
+        Telescope(rounded(lambda y: y, 2.0, 1.0, range(1, 5)), probabilities)
+
+
+def test_an_unknown_accounting_is_refused():
+    with pytest.raises(ValueError, match="accounting must be one of"):
+        Telescope(rounded(lambda y: y, 2.0, 1.0, range(1, 5)), [1.0]).expected_cost("guess")
+
+
+# --- the closed form ---------------------------------------------------------------------------------------
+
+
+def worst(rate, finest, offset=100.0):
+    """Increments at their bound beyond the first level, whose norm is large."""
+    return biased(lambda y: y + offset, rate, 1.0, range(1, finest + 1), alternate=True)
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("exponent", [-14, -12, -11, -8, -5, -2, 0, 4])
+def test_the_closed_form_keeps_its_promise(rate, exponent):
+    h, sigma = worst(rate, 12), 2.0**exponent
+    t = Telescope.for_accuracy(h, 2.0**-12, sigma, rate)
+    assert t.p[0] == 1
+    assert t.levels[-1] == 12
+    assert t.variance(np.ones(3)) <= sigma**2 * (1 + 1e-9)
+    numbers = {"c": 1.0, "sigma": sigma}
+    if rate == 2:
+        numbers["n"] = max(1, math.ceil(math.log2(sigma * 2.0**12 / 3)))
+    else:
+        numbers["gamma"] = rate
+    if rate > 2:
+        numbers["delta"] = 2.0**-12
+    bound = h.cost(1) + F.value(F.CALL_EXECUTED[F.regime(rate)], **numbers)
+    assert t.expected_cost() <= bound
+    assert Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))]).expected_cost() <= bound
+
+
+@pytest.mark.parametrize("rate", [1.0, 2.0, 3.0])
+def test_the_closed_form_has_the_papers_shape(rate):
+    p = Telescope.for_accuracy(worst(rate, 12), 2.0**-12, 0.5, rate).p
+    free = p[(p < 1)]
+    assert free.size > 3
+    np.testing.assert_allclose(free[1:] / free[:-1], 2.0 ** -(1 + rate / 2), rtol=1e-9)
+
+
+def test_the_papers_first_level_is_unsafe_far_out_and_ours_is_not():
+    h = worst(3.0, 8)
+    paper = Telescope.for_accuracy(h, 2.0**-8, 16.0, 3.0, coarsest="paper")
+    assert paper.p[0] < 1
+    assert paper.variance(np.ones(3)) > 16.0**2
+    assert Telescope.for_accuracy(h, 2.0**-8, 16.0, 3.0).variance(np.ones(3)) <= 16.0**2
+
+
+def test_sigma_zero_is_the_fixed_level():
+    t = Telescope.for_accuracy(worst(3.0, 8), 2.0**-6, 0.0, 3.0)
+    assert (t.p == 1).all()
+    assert t.levels[-1] == 6
+
+
+def test_another_ladder_gets_the_same_guarantee():
+    accuracy = {1: 0.7, 2: 0.2, 3: 0.11, 4: 0.01}
+    h = Hierarchy(lambda k, y: y + accuracy[k] * (-1) ** k, lambda k: accuracy[k] ** -3.0, (1, 2, 3, 4), accuracy.get)
+    t = Telescope.for_accuracy(h, 0.01, 0.3, 3.0)
+    assert t.variance(np.array([50.0])) <= 0.09 * (1 + 1e-9)
+    assert t.variance(np.array([50.0])) >= 0.05
+    assert (t.p < 1).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 1.0, 2.0), "need delta > 0, sigma >= 0, gamma > 0; got 0.0"),
+        ((0.1, -1.0, 2.0), "got 0.1, -1.0"),
+        ((0.1, 1.0, 0.0), "gamma > 0"),
+        ((0.1, math.nan, 2.0), "sigma >= 0"),
+    ],
+)
+def test_bad_targets_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Telescope.for_accuracy(worst(3.0, 8), *arguments)
+
+
+def test_an_accuracy_nobody_offers_is_refused():
+    with pytest.raises(LevelError, match=r"accuracy 1e-06 is needed and the finest level offers 0.00391"):
+        Telescope.for_accuracy(worst(3.0, 8), 1e-6, 1.0, 3.0)
+    with pytest.raises(ValueError, match="coarsest must be 'always' or 'paper'"):
+        Telescope.for_accuracy(worst(3.0, 8), 0.1, 1.0, 3.0, coarsest="never")
+
+
+# --- the exact optimum -------------------------------------------------------------------------------------
+
+
+def by_bisection(v, price, variance):
+    """The same problem solved another way: bisection on the multiplier."""
+    if variance <= 0:
+        return np.ones(v.size)
+    low, high = 0.0, 1e12
+    for _ in range(300):
+        middle = math.sqrt(max(low, 1e-30) * high)
+        p = np.minimum(1.0, middle * np.sqrt(v / price))
+        low, high = (low, middle) if ((1 / p - 1) * v).sum() <= variance else (middle, high)
+    return np.minimum(1.0, high * np.sqrt(v / price))
+
+
+problems = st.integers(1, 8).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.floats(1e-3, 10), min_size=n, max_size=n),
+        st.lists(st.floats(1e-2, 1e3), min_size=n, max_size=n),
+        st.floats(1e-3, 30),
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems)
+def test_water_filling_satisfies_its_conditions(problem):
+    v, price, variance = np.array(problem[0]) ** 2, np.array(problem[1]), problem[2] ** 2
+    p = water_filling(v, price, variance)
+    assert ((p > 0) & (p <= 1)).all()
+    used = float(((1 / p - 1) * v).sum())
+    rounding = 1e-12 * (variance + v.sum())  # of 1/p - 1 where p is nearly one
+    assert used <= variance + rounding
+    free = p < 1 - 1e-12
+    multipliers = p**2 * price / v  # stationarity: one value where p < 1, and no larger than it where p = 1
+    if free.any():
+        assert math.isclose(used, variance, rel_tol=0, abs_tol=rounding)
+        np.testing.assert_allclose(multipliers[free], multipliers[free][0], rtol=1e-9)
+        assert (multipliers[~free] <= multipliers[free][0] * (1 + 1e-9)).all()
+    np.testing.assert_allclose(p @ price, by_bisection(v, price, variance) @ price, rtol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems)
+def test_no_other_cut_is_better(problem):
+    norms, prices, sigma = np.array(problem[0]), sorted(problem[1]), problem[2]
+    h = table(np.zeros((len(prices), 1)), prices)
+    t = Telescope.cheapest(h, sigma, norms)
+    price = np.array([h.step_cost(k) for k in h.levels])
+    assert float(((1 / t.p - 1) * norms**2).sum()) <= sigma**2 + 1e-12 * (sigma**2 + (norms**2).sum())
+
+    def cost(p, cut):
+        return prices[cut - 1] + float(p[cut:] @ price[cut:])
+
+    ours = min(cost(t.p, cut) for cut in range(1, len(prices) + 1) if (t.p[:cut] == 1).all())
+    for cut in range(1, len(prices) + 1):
+        rest = by_bisection(norms[cut:] ** 2, price[cut:], sigma**2)
+        assert ours <= cost(np.concatenate([np.ones(cut), rest]), cut) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("finest", [12, 40])
+@pytest.mark.parametrize("rate", RATES)
+def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
+    """The price of one call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2.
+
+    On the deep ladder probabilities go down to 2^-100: nothing may floor them.
+    """
+    for exponent in (-12, -9.5, -7, -4.5, -2):
+        sigma = 2.0**exponent
+        t = Telescope.cheapest(worst(rate, finest), sigma, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma)
+        ratio = t.expected_cost() * sigma**2 / total**2
+        assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
+
+
+@pytest.mark.parametrize("finest", [12, 25, 40])
+@pytest.mark.parametrize("rate", RATES)
+def test_the_optimum_is_never_dearer_than_the_closed_form(rate, finest):
+    h = worst(rate, finest)
+
+    def objective(t):
+        tail = sum(p * h.step_cost(k) for k, p in zip(t.levels, t.p, strict=True) if k > t.prefix)
+        return h.cost(t.prefix) + tail
+
+    for exponent in range(-finest, 1, 4):
+        closed = Telescope.for_accuracy(h, 2.0**-finest, 2.0**exponent, rate)
+        best = Telescope.cheapest(h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        assert objective(best) <= objective(closed) * (1 + 1e-9)
+
+
+def test_a_vanishing_increment_costs_nothing_and_stays_unbiased():
+    h = table([[1.0], [1.0], [3.0]], [1.0, 10.0, 1000.0])
+    t = Telescope.cheapest(h, 1.0, [1.0, 0.0, 2.0])
+    assert 0 < t.p[1] < 1e-9
+    np.testing.assert_allclose(t.mean(np.zeros(1)), [3.0])
+
+
+@pytest.mark.parametrize(
+    ("sigma", "increments", "message"),
+    [
+        (1.0, [], "one finite norm"),
+        (1.0, [1.0] * 9, "one finite norm"),
+        (1.0, [1.0, math.inf], "one finite norm"),
+        (-1.0, [1.0, 1.0], "sigma must be non-negative; got -1.0"),
+        (math.nan, [1.0, 1.0], "sigma must be non-negative; got nan"),
+    ],
+)
+def test_bad_optimization_problems_are_refused(sigma, increments, message):
+    with pytest.raises(ValueError, match=message):
+        Telescope.cheapest(worst(2.0, 4), sigma, increments)
+
+
+def test_no_noise_allowed_is_the_finest_level():
+    t = Telescope.cheapest(worst(2.0, 4), 0.0, [1.0, 1.0, 1.0, 1.0])
+    assert (t.p == 1).all()
