@@ -50,6 +50,8 @@ CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest
     "MC": 9 * c**2 * n / sigma**2 * (1 + sp.Rational(5, 4) * n),
     "ETMC": (1 + PAIR / (1 - RATIO)) * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
 }
+# The coarsest level that the closed form draws with certainty (n = 1 errs on the coarse side); all coarser ones too.
+START = {name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2) for name, scale in SCALE.items()}
 ALL_LEVELS = (c / delta) ** gamma / (1 - 2**-gamma)  # every level down to delta, once each: no call costs more
 
 # --- Theorem 1: descent --------------------------------------------------------------------------------------
@@ -78,8 +80,20 @@ COARSE_CONVEX = CONVEX_CEILING * CONVEX["T"] * FIRST  # the coarsest level at ev
 # Drawn with probability min(1, eta * COARSE_RATE) instead, the coarsest level keeps the theorem and eta leaves the bill.
 COARSE_RATE = sp.Max(4 * beta, 32 * 4**-first / eps)
 COARSE_FREE = CONVEX_CEILING * CONVEX["T"] * eta * COARSE_RATE * FIRST
+_Z = beta * d0**2 / eps
+# With every accuracy on sale; where nothing costs less than a unit, add COARSE_CONVEX. MC, ETMC: largest step, eps <= 4 beta d0^2.
+EXECUTED_CONVEX = {
+    "HTMC": LAMBDA_EXECUTED * (c * d0 / eps) ** gamma,
+    "MC": sp.Rational(19845, 4) * (c * d0 / eps) ** 2 * sp.log(sp.E + _Z) ** 2,
+    "ETMC": 20
+    * (1 + PAIR / (1 - RATIO))
+    * (9 / (1 - RATIO)) ** (gamma / 2)
+    * _Z
+    * (c**2 / (beta * eps)) ** (gamma / 2),
+}
 UPPER_STRONG = LAMBDA_PRIME * (1 + sp.log(mu * d0**2 / eps)) * (c / sp.sqrt(mu * eps)) ** gamma
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
+FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level for the whole class cannot undercut
 
 # --- Proposition 2: the schedule ------------------------------------------------------------------------------
 
