@@ -86,12 +86,15 @@ class Adversary(Hierarchy):
         tilt = self.sign * self.delta if k >= self.blind_below else 0.0
         return np.concatenate([[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])])
 
-    def check(self, y: np.ndarray, levels=None) -> np.ndarray:
+    def point(self, y: np.ndarray) -> np.ndarray:
         """y as floats, its shape refused if it is not this instance's; asks no level, so that nothing is charged."""
         y = np.array(y, dtype=float)
         if y.shape != self.start.shape or not np.isfinite(y).all():
             raise ValueError(f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}")
         return y
+
+    def check(self, y, levels=None):  # goes with Hierarchy.check
+        return self.point(y)
 
     def potential(self, k: int, y: np.ndarray) -> float:
         """The function whose gradient is A_k, given away free to methods that ask for values too.

@@ -1,17 +1,18 @@
 """Ready-made hierarchies, honest about their error, for any gradient, gamma and c."""
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, function, positive
 
 
-def _dyadic(evaluate, gamma, c, levels, increment=None) -> Hierarchy:
-    if not (gamma > 0 and c > 0):
-        raise ValueError(f"gamma and c must be positive; got gamma={gamma!r}, c={c!r}")
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels, increment=increment)
+def _dyadic(gradient, evaluate, gamma, c, levels) -> Hierarchy:
+    function("gradient", gradient)
+    gamma, c = positive("gamma", gamma), positive("c", c)
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
 
 
 def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -> Hierarchy:
@@ -27,7 +28,7 @@ def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -
         grid = 2.0 * 2.0**-k / math.sqrt(g.size)
         return grid * np.round(g / grid)
 
-    return _dyadic(evaluate, gamma, c, levels)
+    return _dyadic(gradient, evaluate, gamma, c, levels)
 
 
 def biased(
@@ -41,13 +42,15 @@ def biased(
     >>> h.evaluate(1, np.zeros(1)), h.evaluate(3, np.zeros(1))
     (array([0.5]), array([0.125]))
     """
+    if direction is not None and not np.any(direction):
+        raise ValueError("direction must not be zero: give the vector along which every level is off")
 
     def evaluate(k, y):
         u = np.ones_like(y) if direction is None else np.asarray(direction, float)
         sign = -1.0 if alternate and k % 2 else 1.0
         return gradient(y) + (sign * 2.0**-k / np.linalg.norm(u)) * u
 
-    return _dyadic(evaluate, gamma, c, levels)
+    return _dyadic(gradient, evaluate, gamma, c, levels)
 
 
 def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], terms: int = 40) -> Hierarchy:
@@ -57,6 +60,12 @@ def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], te
     >>> [float(np.abs(h.evaluate(k, np.ones(1)) - 1).round(3)[0]) <= 2.0**-k for k in h.levels]
     [True, True, True, True, True]
     """
+    try:
+        whole = operator.index(terms) >= 0
+    except TypeError:
+        whole = False
+    if not whole:
+        raise ValueError(f"terms must be a whole number, at least 0; got {terms!r}")
 
     def term(j, y):
         return 2.0**-j * np.cos(j * y) / math.sqrt(y.size)
@@ -64,4 +73,4 @@ def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], te
     def evaluate(k, y):
         return gradient(y) - sum(term(j, y) for j in range(k + 1, k + 1 + terms))
 
-    return _dyadic(evaluate, gamma, c, levels)
+    return _dyadic(gradient, evaluate, gamma, c, levels)

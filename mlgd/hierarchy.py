@@ -1,31 +1,58 @@
 """What can be bought: levels of a gradient, their accuracy and their price.
 
 The paper's Assumption 1 (dyadic hierarchy): algorithms A_k with ||A_k - f|| <= 2^-k at price c^gamma 2^(gamma k).
-Here levels, accuracies and prices are free; the dyadic case is the default.
+Here levels, accuracies and prices are free; the dyadic case is the default. Evaluations are taken as they come and
+never trusted: whatever numpy can read is copied into a float array of the point's shape, or refused by level.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 
 class LevelError(ValueError):
-    """A level returned something that is not a gradient, or was asked for and does not exist."""
+    """A level returned something that is not a gradient, raised an exception, or was asked for and does not exist.
+
+    `level` is the level; an exception of the user's own is its `__cause__`.
+    """
+
+    def __init__(self, message: str, level: int | None = None):
+        super().__init__(message)
+        self.level = level
+
+
+def dyadic(k: int) -> float:
+    """The accuracy that Assumption 1 gives level k, 2^-k."""
+    return 2.0**-k
 
 
 @dataclass(frozen=True)
+class Declared:
+    """Accuracies written down level by level (a function that can be pickled)."""
+
+    table: Mapping[int, float]
+
+    def __call__(self, k: int) -> float:
+        return self.table[k]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Hierarchy:
     """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost(k)` the price of one evaluation.
 
-    `levels` are increasing integers, `accuracy(k)` bounds ||A_k - f|| (2^-k unless given), `increment(k, y)` is
-    A_k - A_{k-} where the two share work (k- is the level before k; below the first, A is 0), then charged cost(k).
+    `evaluate` may return anything that numpy reads: an array of numpy, JAX or torch, a list. It gets y read-only, and
+    what it returns is copied. `levels` are increasing integers, `accuracy(k)` bounds ||A_k - f|| (2^-k unless given),
+    `increment(k, y)` is A_k - A_{k-} where the two share work (k- is the level before k), then charged cost(k).
 
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
-    >>> h.step(2, np.zeros(2)), h.step_cost(2)
-    (array([-0.25, -0.25]), 72.0)
+    >>> h
+    Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy 1 to 0.125 (assumed: 2^-k))
+    >>> h.value(2, np.zeros(2)), h.step(2, np.zeros(2)), h.step_cost(2)
+    (array([0.25, 0.25]), array([-0.25, -0.25]), 72.0)
     """
 
     evaluate: Callable[[int, np.ndarray], np.ndarray]
@@ -33,73 +60,223 @@ class Hierarchy:
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
     increment: Callable[[int, np.ndarray], np.ndarray] | None = None
+    shared: frozenset[int] | None = field(
+        default=None, kw_only=True
+    )  # where `increment` holds; all levels but in `only`
 
     def __post_init__(self):
-        levels = tuple(int(k) for k in self.levels)
-        if not levels or any(b <= a for a, b in pairwise(levels)):
-            raise ValueError(f"levels must be increasing integers, at least one; got {self.levels!r}")
-        object.__setattr__(self, "levels", levels)
+        for name in ("evaluate", "cost", "accuracy", "increment"):
+            if getattr(self, name) is not None or name in ("evaluate", "cost"):
+                function(name, getattr(self, name))
+        object.__setattr__(self, "levels", _integers(self.levels))
         if self.accuracy is None:
-            object.__setattr__(self, "accuracy", lambda k: 2.0**-k)
-        for name, function in (("price", self.cost), ("accuracy", self.accuracy)):
-            for k in levels:
-                value = float(function(k))
-                if not (value > 0 and math.isfinite(value)):
-                    raise ValueError(f"the {name} of level {k} must be positive and finite; got {value!r}")
+            object.__setattr__(self, "accuracy", dyadic)
+        for name, table in (("price", self.cost), ("accuracy", self.accuracy)):
+            for k in self.levels:
+                positive(f"the {name} of level {k}", table(k))
+        grows = [b for a, b in pairwise(self.levels) if self.accuracy(b) > self.accuracy(a) * (1 + 1e-12)]
+        if grows:
+            raise ValueError(
+                f"accuracy({grows[0]}) is larger than at the level before: accuracy(k) bounds the error of level k, "
+                "which must not grow; order the levels from coarse to fine"
+            )
+
+    def __repr__(self) -> str:
+        shown = [*self.levels[:3], "...", self.levels[-1]] if len(self.levels) > 5 else self.levels
+        first, last = self.levels[0], self.levels[-1]
+        parts = [
+            f"levels {' '.join(map(str, shown))}",
+            f"price {self.cost(first):.3g} to {self.cost(last):.3g}",
+            f"accuracy {self.accuracy(first):.3g} to {self.accuracy(last):.3g}"
+            + (" (assumed: 2^-k)" if self.accuracy is dyadic else ""),
+            *(["increments of their own"] if self.increment is not None else []),
+        ]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    # --- the ladder ---
 
     def before(self, k: int) -> int | None:
         """The level before k, or None at the first (whose predecessor is the zero function)."""
         i = self._index(k)
         return self.levels[i - 1] if i else None
 
-    def step(self, k: int, y: np.ndarray) -> np.ndarray:
-        """The increment A_k(y) - A_{k-}(y)."""
-        if self.increment is not None:
-            return self.increment(k, y)
-        previous = self.before(k)
-        return self.evaluate(k, y) if previous is None else self.evaluate(k, y) - self.evaluate(previous, y)
+    def shares(self, k: int) -> bool:
+        """Whether the increment at k is one evaluation of the user's `increment`, and not two values."""
+        return self.increment is not None and (self.shared is None or k in self.shared)
 
     def step_cost(self, k: int) -> float:
         """The price of one increment: two evaluations, or one where the work is shared."""
         previous = self.before(k)
-        return self.cost(k) + (self.cost(previous) if previous is not None and self.increment is None else 0.0)
+        return self.cost(k) + (0.0 if previous is None or self.shares(k) else self.cost(previous))
 
     def level_for(self, delta: float) -> int:
         """The coarsest level whose accuracy is at most delta."""
+        delta = positive("delta", delta)
         for k in self.levels:
             if self.accuracy(k) <= delta * (1 + 1e-12):
                 return k
-        best = min(map(self.accuracy, self.levels))
         raise LevelError(
-            f"accuracy {delta:.3g} is needed and the finest level offers {best:.3g}: add levels (the next would be "
-            f"{self.levels[-1] + 1}) or ask for a larger eps"
+            f"accuracy {delta:.3g} is needed and the finest level offers {self.accuracy(self.levels[-1]):.3g}: add "
+            f"levels (the next would be {self.levels[-1] + 1}) or ask for a larger eps"
         )
 
-    def check(self, y: np.ndarray, levels: Sequence[int] | None = None) -> np.ndarray:
-        """Evaluate each level once at y and refuse a level of another shape or a non-finite value; returns y as floats."""
-        y = np.array(y, dtype=float)
-        if not np.isfinite(y).all():
-            raise ValueError("the starting point has a non-finite entry: give finite numbers")
-        for k in self.levels if levels is None else levels:
-            self.checked(k, y)
-        return y
+    def only(self, levels: Iterable[int]) -> "Hierarchy":
+        """The ladder of these levels alone; where a level between was left out, increments are differences of values.
 
-    def checked(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y), refused by name if it has another shape or a non-finite value."""
-        value = np.asarray(self.evaluate(k, y), float)
-        if value.shape != y.shape:
-            raise LevelError(
-                f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry a coordinate"
-            )
-        if not np.isfinite(value).all():
-            raise LevelError(f"level {k} returned a non-finite value at the point given: mend that level or drop it")
-        return value
+        >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
+        >>> h.only([0, 3]).step_cost(3)
+        513.0
+        """
+        levels = _integers(levels)
+        kept = [k for a, k in zip((None, *levels), levels, strict=False) if a == self.before(k) and self.shares(k)]
+        return self._like(levels=levels, shared=frozenset(kept))
+
+    def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
+        """The same levels with other accuracies, {level: accuracy}."""
+        missing = [k for k in self.levels if k not in accuracies]
+        if missing:
+            raise ValueError(f"declare needs an accuracy for every level; got none for {missing}")
+        return self._like(accuracy=Declared({k: float(accuracies[k]) for k in self.levels}))
+
+    def _like(self, **changes) -> "Hierarchy":
+        names = ("evaluate", "cost", "levels", "accuracy", "increment", "shared")
+        return Hierarchy(**({name: getattr(self, name) for name in names} | changes))
 
     def _index(self, k: int) -> int:
         try:
             return self.levels.index(k)
         except ValueError:
-            raise LevelError(f"level {k} is not one of {self.levels[0]}..{self.levels[-1]}") from None
+            raise LevelError(f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k) from None
+
+    # --- evaluations ---
+
+    def point(self, y: np.ndarray) -> np.ndarray:
+        """A point as a float array of its own, refused if it is empty, a bare number or not finite; nothing is paid."""
+        try:
+            point = np.array(y, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"a point must be an array of numbers; got {y!r:.80}: {error}") from None
+        if point.ndim == 0 or point.size == 0:
+            what = "an empty array" if point.size == 0 else f"the number {point}"
+            raise ValueError(
+                f"a point must be an array with at least one entry; got {what}: one unknown is np.array([x])"
+            )
+        if not np.isfinite(point).all():
+            raise ValueError("the point has a non-finite entry: give finite numbers")
+        return point
+
+    def value(self, k: int, y: np.ndarray) -> np.ndarray:
+        """A_k(y) as a fresh float array of y's shape; a level that returns anything else is refused by name."""
+        if k not in self.levels:
+            self._index(k)
+        return _taken(self.evaluate, k, y)
+
+    def step(self, k: int, y: np.ndarray) -> np.ndarray:
+        """The increment A_k(y) - A_{k-}(y); at the first level A_k(y) itself."""
+        previous = self.before(k)
+        if previous is None:
+            return _taken(self.evaluate, k, y)
+        if self.shares(k):
+            return _taken(self.increment, k, y)
+        return _taken(self.evaluate, k, y) - _taken(self.evaluate, previous, y)
+
+    # these two go when descent and jumps no longer ask for them
+    def check(self, y: np.ndarray, levels: Sequence[int] | None = None) -> np.ndarray:
+        y = self.point(y)
+        for k in self.levels if levels is None else levels:
+            self.value(k, y)
+        return y
+
+    checked = value
+
+
+SIGNATURES = {
+    "evaluate": "evaluate(k, y), the gradient at level k",
+    "cost": "cost(k), the price of one evaluation at level k",
+    "accuracy": "accuracy(k), a bound on the error of level k, or leave it out",
+    "increment": "increment(k, y), the gradient at level k less the one before, or leave it out",
+    "gradient": "gradient(y), exact",
+    "reference": "reference(y), the exact gradient, or leave it out",
+}
+
+
+def _taken(level: Callable, k: int, y: np.ndarray) -> np.ndarray:
+    """level(k, y) as a fresh float array of y's shape, or LevelError; the hot path of every run."""
+    seen = y.view()
+    seen.setflags(write=False)
+    try:
+        raw = level(k, seen)
+    except LevelError:
+        raise
+    except Exception as error:
+        raise LevelError(f"level {k} raised {type(error).__name__}: {error}", k) from error
+    if type(raw) is np.ndarray and raw.dtype == np.float64:
+        value = raw.copy()  # always: the buffer may be used again
+    else:
+        value = _converted(raw, k, y.shape)
+    if value.shape != y.shape:
+        raise LevelError(
+            f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate", k
+        )
+    if 0 in np.isfinite(value).tobytes():  # as .all() says, in a third of its time
+        raise LevelError(f"level {k} returned a non-finite value at the point given: mend that level or drop it", k)
+    return value
+
+
+def _converted(raw, k: int, shape: tuple[int, ...]) -> np.ndarray:
+    """What a level returned as a new float array; pairs, complex numbers and text are refused with a sentence."""
+    what = type(raw).__name__
+    if isinstance(raw, tuple) and len(raw) == 2 and np.ndim(raw[0]) == 0 and np.ndim(raw[1]) > 0:
+        raise LevelError(
+            f"level {k} returned a pair, as (loss, gradient) would be: return the gradient alone "
+            "(give the loss to minimize as loss=)", k
+        )  # fmt: skip
+    if raw is None:
+        raise LevelError(f"level {k} returned None: return the gradient (is a return statement missing?)", k)
+    try:
+        read = np.asarray(raw)
+        if read.dtype.kind not in "fiub" and not read.dtype.kind == "O":
+            raise TypeError(f"its entries are of type {read.dtype}")
+        return np.array(read, dtype=float)
+    except Exception as error:  # whatever the object's own conversion raises
+        raise LevelError(
+            f"level {k} returned a {what} that is no array of real numbers ({error}): return an array of shape {shape}",
+            k,
+        ) from error
+
+
+def _integers(levels: Iterable[int]) -> tuple[int, ...]:
+    """Levels as increasing integers; numbers that are not integers are refused, not cut."""
+    try:
+        if isinstance(levels, str | bytes):
+            raise TypeError
+        given = tuple(levels)
+        if any(isinstance(k, bool | np.bool_) for k in given):
+            raise TypeError
+        out = tuple(operator.index(k) for k in given)
+    except TypeError:
+        raise ValueError(f"levels must be integers, as in range(6); got {levels!r}") from None
+    if not out or any(b <= a for a, b in pairwise(out)):
+        raise ValueError(f"levels must be increasing integers, at least one; got {levels!r}")
+    return out
+
+
+def function(name: str, given: Callable) -> Callable:
+    """Something that can be called, or the sentence that refuses it."""
+    if not callable(given):
+        raise ValueError(f"{name} must be a function; got {given!r}: give {SIGNATURES[name]}")
+    return given
+
+
+def positive(name: str, given: float) -> float:
+    """A positive finite number, or the sentence that refuses it."""
+    try:
+        value = math.nan if isinstance(given, str | bytes | bool) else float(given)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be positive and finite; got {given!r}")
+    return value
 
 
 def first_level(c: float) -> int:
@@ -108,4 +285,4 @@ def first_level(c: float) -> int:
     >>> first_level(0.3)
     2
     """
-    return math.floor(-math.log2(c)) + 1
+    return math.floor(-math.log2(positive("c", c))) + 1

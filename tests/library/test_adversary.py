@@ -114,7 +114,7 @@ def test_the_meter_charges_every_query_and_nothing_else():
     a = Adversary(eps=0.01, d0=1.0, beta=1.0, gamma=2.0, c=1.0)
     k = a.blind_below
     assert (a.spent, a.queries, a.spent_by_level, a.seen) == (0.0, 0, {}, False)
-    a.loss(a.start), a.gradient(a.start), a.check(a.start), a.potential(k, a.start), a.twin
+    a.loss(a.start), a.gradient(a.start), a.point(a.start), a.potential(k, a.start), a.twin
     assert a.queries == 0
     a.evaluate(k - 1, a.start)
     a.evaluate(k - 1, a.start)
@@ -159,7 +159,7 @@ def test_levels_outside_its_range_are_refused_and_not_charged():
     with pytest.raises(LevelError, match="shape"):
         a.evaluate(a.levels[0], np.zeros(7))
     with pytest.raises(ValueError, match="starting point"):
-        a.check(np.zeros(7))
+        a.point(np.zeros(7))
     assert a.queries == 0
 
 

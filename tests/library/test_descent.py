@@ -404,7 +404,7 @@ def test_a_plan_finer_than_the_ladder_is_refused():
 
 def test_a_start_that_is_not_finite_is_refused():
     _, p, h = setting()
-    with pytest.raises(ValueError, match="starting point has a non-finite entry"):
+    with pytest.raises(ValueError, match="point has a non-finite entry"):
         minimize(h, START * np.nan, p)
 
 

@@ -296,7 +296,7 @@ def test_trace_follows_the_run():
         ({"rates": {1: 1.0}}, "initial run of the levels"),
         ({"rates": []}, "initial run of the levels"),
         ({"y0": [math.nan]}, "non-finite entry"),
-        ({"y0": 1.0}, "at least one axis"),
+        ({"y0": 1.0}, "at least one entry"),
         ({"max_events": 0}, "max_events must be at least 1"),
     ],
 )

@@ -1,0 +1,112 @@
+"""Every public call refuses what is wrong in one sentence, before anything is paid.
+
+Each row: what is done, with a ladder that counts its evaluations, and words of the sentence that must come back.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from mlgd import Hierarchy
+from mlgd.examples import biased, rounded, series
+from mlgd.hierarchy import first_level
+
+paid: list[int] = []
+
+
+def evaluate(k, y):
+    paid.append(k)
+    return y + 2.0**-k
+
+
+def price(k):
+    return 8.0**k
+
+
+GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7)}
+H = Hierarchy(**GOOD)
+Y = np.ones(3)
+
+
+def made(**changes):
+    return lambda: Hierarchy(**(GOOD | changes))
+
+
+HIERARCHY = [
+    (made(evaluate=None), r"evaluate must be a function; got None: give evaluate\(k, y\)"),
+    (made(evaluate=Y), "evaluate must be a function; got array"),
+    (made(cost=None), r"cost must be a function; got None: give cost\(k\), the price of one evaluation"),
+    (made(cost=8.0), "cost must be a function; got 8.0"),
+    (made(cost=[1, 2, 3]), r"cost must be a function; got \[1, 2, 3\]"),
+    (made(accuracy=0.5), "accuracy must be a function; got 0.5: give .* or leave it out"),
+    (made(increment="difference"), "increment must be a function; got 'difference'"),
+    (made(levels=[]), r"levels must be increasing integers, at least one; got \[\]"),
+    (made(levels=6), r"levels must be integers, as in range\(6\); got 6"),
+    (made(levels=None), "levels must be integers, .* got None"),
+    (made(levels="123"), "levels must be integers, .* got '123'"),
+    (made(levels=["3"]), r"levels must be integers, .* got \['3'\]"),
+    (made(levels=[1.5, 2.7]), r"levels must be integers, .* got \[1.5, 2.7\]"),
+    (made(levels=[1.0, 2.0]), "levels must be integers"),
+    (made(levels=[False, True]), r"levels must be integers, .* got \[False, True\]"),
+    (made(levels=[2, 1]), r"levels must be increasing integers, at least one; got \[2, 1\]"),
+    (made(levels=[1, 1]), "levels must be increasing integers"),
+    (made(cost=lambda k: 0.0), "the price of level 1 must be positive and finite; got 0.0"),
+    (made(cost=lambda k: -1.0 if k == 2 else 1.0), "the price of level 2 must be positive and finite; got -1.0"),
+    (made(cost=lambda k: math.inf), "the price of level 1 must be positive and finite; got inf"),
+    (made(cost=lambda k: "8"), "the price of level 1 must be positive and finite; got '8'"),
+    (made(cost=lambda k: None), "the price of level 1 must be positive and finite; got None"),
+    (made(accuracy=lambda k: math.nan), "the accuracy of level 1 must be positive and finite; got nan"),
+    (made(accuracy=lambda k: 0.0), "the accuracy of level 1 must be positive and finite; got 0.0"),
+    (made(accuracy=lambda k: 2.0**k), r"accuracy\(2\) is larger than at the level before: .* must not grow"),
+    (lambda: H.value(9, Y), "level 9 is not one of 1..6"),
+    (lambda: H.value("2", Y), "level '2' is not one of 1..6"),
+    (lambda: H.step(0, Y), "level 0 is not one of 1..6"),
+    (lambda: H.before(1.5), "level 1.5 is not one of 1..6"),
+    (lambda: H.step_cost(7), "level 7 is not one of 1..6"),
+    (lambda: H.level_for(0), "delta must be positive and finite; got 0"),
+    (lambda: H.level_for("small"), "delta must be positive and finite; got 'small'"),
+    (lambda: H.level_for(1e-9), "accuracy 1e-09 is needed and the finest level offers 0.0156: add levels"),
+    (lambda: H.only([]), "levels must be increasing integers, at least one"),
+    (lambda: H.only([2, 9]), "level 9 is not one of 1..6"),
+    (lambda: H.only([3, 2]), "levels must be increasing integers"),
+    (lambda: H.only(2.5), "levels must be integers"),
+    (lambda: H.declare({1: 1.0}), r"declare needs an accuracy for every level; got none for \[2, 3, 4, 5, 6\]"),
+    (lambda: H.declare(dict.fromkeys(range(1, 7), -1.0)), "the accuracy of level 1 must be positive and finite"),
+    (lambda: H.point(3.0), r"at least one entry; got the number 3.0: one unknown is np.array\(\[x\]\)"),
+    (lambda: H.point([]), "at least one entry; got an empty array"),
+    (lambda: H.point([1.0, math.inf]), "the point has a non-finite entry: give finite numbers"),
+    (lambda: H.point("start"), "a point must be an array of numbers; got 'start'"),
+    (lambda: H.point(None), "a point must be an array with at least one entry|a point must be an array of numbers"),
+    (lambda: H.point([[1.0], [1.0, 2.0]]), "a point must be an array of numbers"),
+    (lambda: first_level(-1.0), "c must be positive and finite; got -1.0"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(HIERARCHY)])
+def test_a_wrong_hierarchy_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+def refused(use, sentence):
+    """The call raises ValueError (or TypeError) with the sentence, and no level was evaluated."""
+    paid.clear()
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        use()
+    assert paid == []
+
+
+EXAMPLES = [
+    (lambda: rounded(np.sin, -1.0, 1.0, [1]), r"gamma must be positive and finite; got -1\.0"),
+    (lambda: biased(np.sin, 1.0, 0.0, [1]), "c must be positive and finite; got 0.0"),
+    (lambda: series(np.sin, "3", 1.0, [1]), "gamma must be positive and finite; got '3'"),
+    (lambda: series(np.sin, 3, 1.0, [1], terms=-1), "terms must be a whole number, at least 0; got -1"),
+    (lambda: series(np.sin, 3, 1.0, [1], terms=2.5), "terms must be a whole number, at least 0; got 2.5"),
+    (lambda: rounded(None, 3, 1.0, [1]), r"gradient must be a function; got None: give gradient\(y\)"),
+    (lambda: biased(np.sin, 3, 1.0, [1], direction=np.zeros(3)), "direction must not be zero"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(EXAMPLES)])
+def test_a_wrong_example_is_refused(use, sentence):
+    refused(use, sentence)
