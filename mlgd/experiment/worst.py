@@ -1,0 +1,91 @@
+"""Descent on losses and ladders as bad as the assumptions allow: exact moments, exact prices, and runs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from mlgd import Hierarchy, Plan, Problem, Telescope, minimize, plan
+from mlgd import formulas as F
+from mlgd.examples import biased
+
+
+def every_accuracy(problem: Problem, eps: float, eta: float | None = None) -> Problem:
+    """The problem with every accuracy on sale: its ladder begins where the closed form draws a level with certainty."""
+    bill = plan(problem, eps, eta=eta)
+    numbers = {"delta": bill.delta, "sigma": bill.sigma, "gamma": problem.gamma}
+    coarsest = math.floor(F.value(F.START[problem.regime], **numbers))
+    finest = math.ceil(-math.log2(bill.delta))
+    return replace(problem, first=min(coarsest, finest))
+
+
+def coarse_chance(problem: Problem, eps: float, eta: float) -> float:
+    """The probability of the coarsest level that keeps the theorem and lets the step leave the bill."""
+    return min(1.0, eta * F.value(F.COARSE_RATE, beta=problem.beta, eps=eps, first=problem.first))
+
+
+def telescope(problem: Problem, eps: float, eta: float, chance: float = 1.0, h: Hierarchy | None = None) -> Telescope:
+    """The oracle of the paper's Theorem 1(a) at this step, its coarsest level drawn with probability `chance`."""
+    bill = plan(problem, eps, eta=eta)
+    t = Telescope.for_accuracy(h or problem.prices(bill.delta), bill.delta, bill.sigma, problem.gamma)
+    return Telescope(t.h, [chance, *t.p[1:]])
+
+
+def price(problem: Problem, eps: float, eta: float, chance: float = 1.0) -> float:
+    """The exact expected price of that run."""
+    return plan(problem, eps, eta=eta).steps * telescope(problem, eps, eta, chance).expected_cost()
+
+
+def coin_loss(chance: Fraction, eta: Fraction, steps: int) -> Fraction:
+    """E of y^2/2 at the average of y <- (1 - eta B/chance) y from y = 1, B ~ Bernoulli(chance): exact, nothing rounded."""
+    shrink, second = 1 - eta, 1 - 2 * eta + eta**2 / chance  # E of the factor, and of its square
+    total, moment, cross = Fraction(0), Fraction(1), Fraction(0)  # cross: sum over s < t of E y_s y_t
+    for _ in range(steps):
+        total += moment + 2 * cross
+        cross = shrink * (cross + moment)
+        moment *= second
+    return total / steps**2 / 2
+
+
+def ladder(problem: Problem, levels: Sequence[int], curvature: float, sign: float = 1.0) -> Hierarchy:
+    """The gradient of curvature/2 y^2 on one line, every level's error and every increment as large as they may be."""
+    return biased(lambda y: curvature * y, problem.gamma, problem.c, levels, direction=[sign], alternate=True)
+
+
+def quadratic_loss(problem: Problem, eps: float, eta: float, curvature: float, chance: float = 1.0) -> float:
+    """E of curvature/2 y^2 at the average of the theorem's descent on that ladder: exact moments, the worse sign of two.
+
+    The coarsest level is drawn with probability `chance`; the start is at distance d0.
+    """
+    bill, origin, worst = plan(problem, eps, eta=eta), np.zeros(1), 0.0
+    levels = problem.prices(bill.delta).levels
+    for sign in (1.0, -1.0):
+        t = telescope(problem, eps, eta, 1.0, ladder(problem, levels, curvature, sign))
+        bias, noise = float(t.mean(origin)[0]), t.variance(origin)
+        offset = float(t.h.evaluate(levels[0], origin)[0])  # the coarsest level is curvature y + offset
+        y, yy, mean, square, cross = problem.d0, problem.d0**2, 0.0, 0.0, 0.0  # of the iterate, the average, and both
+        for step in range(bill.steps):
+            w = 1 / (step + 1)
+            mean, cross, square = (
+                (1 - w) * mean + w * y,
+                (1 - w) * cross + w * yy,
+                (1 - w) ** 2 * square + 2 * w * (1 - w) * cross + w * w * yy,
+            )
+            shrink = 1 - eta * curvature
+            coarse = curvature**2 * yy + 2 * curvature * offset * y + offset**2
+            yy = shrink**2 * yy - 2 * shrink * eta * bias * y + eta**2 * (bias**2 + noise + (1 / chance - 1) * coarse)
+            cross = shrink * cross - eta * bias * mean
+            y = shrink * y - eta * bias
+        worst = max(worst, curvature / 2 * square)
+    return worst
+
+
+def repeat(problem: Problem, bill: Plan, curvature: float, runs: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Losses over eps, and prices over the expected price, of independent runs of a plan on that ladder."""
+    h = ladder(problem, problem.prices(bill.delta).levels, curvature)
+    start, streams = np.array([problem.d0]), np.random.default_rng(rng).spawn(runs)
+    results = [minimize(h, start, bill, rng=stream) for stream in streams]
+    losses = np.array([curvature / 2 * float(r.y[0]) ** 2 for r in results])
+    return losses / bill.eps, np.array([r.cost for r in results]) / bill.expected_cost
