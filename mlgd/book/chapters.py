@@ -3,6 +3,8 @@
     python -m mlgd.book.chapters look            say in a sentence each what is wrong with the contents or a notebook
     python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels and store their outputs in normal form
 
+A chapter is a story, `oracle`, or the audit beside it, `audit/oracle`.
+
 The normal form leaves nothing in a notebook that changes by itself (no timings, no editor's metadata, no version of the
 kernel), so that a second run leaves the work tree as it was.
 """
@@ -29,6 +31,12 @@ MACHINE_PATH = re.compile(
 CELL_SECONDS = 1200
 
 
+def notebooks(book: Path) -> dict[str, Path]:
+    """{name: file} of every chapter, stories first, then audits."""
+    paths = [*sorted(book.glob("*.ipynb")), *sorted(book.glob("audit/*.ipynb"))]
+    return {path.relative_to(book).with_suffix("").as_posix(): path for path in paths}
+
+
 class BookError(Exception):
     """Something is wrong with the book; the message is a sentence that says what to do."""
 
@@ -40,12 +48,11 @@ def read(path: Path) -> NotebookNode:
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.ipynb"))) or "none"
-        raise BookError(f"There is no chapter {path.stem}: the chapters are {known}.") from None
+        raise BookError(f"There is no chapter {path.stem} in {path.parent.name}/.") from None
     except Exception as error:
         reason = str(error).splitlines()[0][:80]
         raise BookError(
-            f"{path.name} cannot be read as a notebook ({reason}): restore it with git checkout book/{path.name}."
+            f"{path.name} cannot be read as a notebook ({reason}): restore it with git checkout {path.parent.name}/{path.name}."
         ) from None
     return notebook
 
@@ -104,7 +111,8 @@ def contents(toc: Path) -> list[str]:
 def contents_problems(root: Path) -> list[str]:
     """Where _toc.yml and the folder book/ disagree."""
     listed = contents(root / "_toc.yml")
-    present = {f"book/{path.stem}" for path in (root / "book").iterdir() if path.suffix in {".md", ".ipynb"}}
+    files = [path for folder in ("book", "book/audit") for path in (root / folder).glob("*.*")]
+    present = {path.relative_to(root).with_suffix("").as_posix() for path in files if path.suffix in {".md", ".ipynb"}}
     problems = [f"{name} is in book/ but not in _toc.yml: add it there." for name in sorted(present - {*listed})]
     problems += [
         f"_toc.yml lists {name}, which is not in book/: write it or take it out."
@@ -118,9 +126,9 @@ def contents_problems(root: Path) -> list[str]:
 def look(root: Path) -> list[str]:
     """Everything that would make the book wrong or its build fail, as sentences."""
     problems = contents_problems(root)
-    for path in sorted((root / "book").glob("*.ipynb")):
+    for name, path in notebooks(root / "book").items():
         try:
-            problems += run_problems(read(path), path.stem)
+            problems += run_problems(read(path), name)
         except BookError as error:
             problems.append(str(error))
     return problems
@@ -152,8 +160,9 @@ def run(names: list[str]) -> None:
         from mlgd.book import figures as plots
 
         plots.save_cover(BOOK / "_static" / "cover.png")
-        listed = [Path(name).name for name in contents(BOOK.parent / "_toc.yml")]
-        names = [name for name in listed if (BOOK / f"{name}.ipynb").exists()]
+        known = notebooks(BOOK)
+        names = [name.removeprefix("book/") for name in contents(BOOK.parent / "_toc.yml")]
+        names = [name for name in names if name in known]
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", end=" ", flush=True)
         print(f"{execute(BOOK / f'{name}.ipynb'):.0f} s", flush=True)
@@ -168,7 +177,7 @@ def main(arguments: list[str]) -> int:
             return 1 if problems else 0
         case ["run", *names]:
             try:
-                run([name.removesuffix(".ipynb") for name in names])
+                run([name.removeprefix("book/").removesuffix(".ipynb") for name in names])
             except BookError as error:
                 print(error, file=sys.stderr)
                 return 1

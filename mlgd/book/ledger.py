@@ -4,14 +4,15 @@ Nothing here is typed in: a row's verdict and evidence come from the committed n
 row that lost its check, each check without a row, and each verdict that differs from the one recorded.
 """
 
-import csv
 import html
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .checks import KINDS, VERDICTS, _mathml, checks_in, read_claims, slug
+from .boxes import KINDS, VERDICTS, checks_in
+from .chapters import notebooks
+from .pieces import Html, read_table, slug, with_formulas
 
 WORST = ("fails", "repaired", "holds", "cited")  # the verdict a row shows when its checks differ: the first of these
 
@@ -46,8 +47,8 @@ class Row:
 
 
 def collect(book: str | Path = "book") -> dict[str, list[dict]]:
-    """{page: the checks stored in its notebook}, for all notebooks in the folder."""
-    return {path.stem: checks_in(path) for path in sorted(Path(book).glob("*.ipynb"))}
+    """{page: the checks stored in its notebook}, for stories (`oracle`) and audits (`audit/oracle`)."""
+    return {name: checks_in(path) for name, path in notebooks(Path(book)).items()}
 
 
 def join(claims: Iterable[Mapping[str, str]], pages: Mapping[str, Sequence[dict]]) -> list[Row]:
@@ -63,7 +64,7 @@ def join(claims: Iterable[Mapping[str, str]], pages: Mapping[str, Sequence[dict]
 
 def read_ledger(book: str | Path = "book") -> list[Row]:
     """The rows of claims.tsv joined with the checks of the committed notebooks."""
-    return join(read_claims(Path(book) / "claims.tsv"), collect(book))
+    return join(read_table(Path(book) / "claims.tsv"), collect(book))
 
 
 def problems(claims: Sequence[Mapping[str, str]], pages: Mapping[str, Sequence[dict]]) -> list[str]:
@@ -99,28 +100,6 @@ def counts(rows: Iterable[Row], by: str, columns: Sequence[str], of: str) -> lis
     return [(line, *(table[line, c] for c in columns), sum(table[line, c] for c in columns)) for line in lines]
 
 
-class Html:
-    """Something a notebook shows as HTML, with a plain form beside it."""
-
-    def __init__(self, markup: str, plain: str):
-        self.markup, self.plain = markup, plain
-
-    def _repr_html_(self) -> str:
-        return self.markup
-
-    def __repr__(self) -> str:
-        return self.plain
-
-
-def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
-    """A small table."""
-    lines = [tuple(map(str, line)) for line in lines]
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in lines)
-    plain = "\n".join("  ".join(line) for line in [tuple(header), *lines])
-    return Html(f"<table class='mlgd-grid'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", plain)
-
-
 def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
     """The rows of one chapter: readable as it is, filtered and searched by ledger.js where scripts run."""
     own = [r for r in rows if r.chapter == chapter]
@@ -133,7 +112,7 @@ def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
         body.append(
             f"<tr id='row-{slug(r.id)}' data-verdict='{r.verdict}' data-kind='{r.kind}' data-evidence='{r.evidence}'>"
             f"<td><code>{html.escape(r.id)}</code><br><small>{html.escape(r.where).replace('$', '')}</small></td>"
-            f"<td>{_mathml(r.claim)}</td>"
+            f"<td>{with_formulas(r.claim)}</td>"
             f"<td><span class='mlgd-verdict mlgd-{r.verdict}'>{r.verdict}</span><br>{r.evidence}<br>{links}</td></tr>"
         )
     head = "<thead><tr><th>claim</th><th>what it says</th><th>verdict, evidence, check</th></tr></thead>"
@@ -142,11 +121,6 @@ def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
 
 
 # --- errata ------------------------------------------------------------------------------------------------
-
-
-def read_table(path: str | Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def errata_problems(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> list[str]:
@@ -159,8 +133,14 @@ def errata_problems(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) ->
     ]
 
 
+def findings(rows: Iterable[Row]) -> list[dict]:
+    """The checks by which these rows do not hold, each once: what is printed, the numbers against it, the repair."""
+    found = [c for r in rows for c in r.checks if c["verdict"] in ("fails", "repaired") and "numbers" in c]
+    return list({(c["page"], c["anchor"]): c for c in found}.values())
+
+
 def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Html:
-    """The errata in order of weight: where, what, the evidence, the repair, and what changes downstream."""
+    """The errata in order of weight, each made of the checks of its rows: what is said, the numbers, the repair."""
     by_id = {r.id: r for r in rows}
     items, plain = [], []
     for number, entry in enumerate(sorted(errata, key=lambda e: int(e["weight"])), 1):
@@ -168,14 +148,32 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
         verdict = next(v for v in WORST if v in {r.verdict for r in own})
         places = "; ".join(dict.fromkeys(r.where.replace("$", "") for r in own))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
+        told = [_finding(c) for c in findings(own)] or [_typed_finding(entry)]
+        if entry.get("downstream"):
+            told.append(f"<p><i>Downstream.</i> {with_formulas(entry['downstream'])}</p>")
         items.append(
-            f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. {_mathml(entry['title'])}</b> "
-            f"<span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span><br><small>{html.escape(places)}</small></p>"
-            f"<p>{_mathml(entry['finding'])}</p><p><i>Repair.</i> {_mathml(entry['repair'])} "
-            f"<i>Downstream.</i> {_mathml(entry['downstream'])}</p><p><small>evidence: {links}</small></p></div>"
+            f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. "
+            f"{with_formulas(entry['title'])}</b> <span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span><br>"
+            f"<small>{html.escape(places)}</small></p>{''.join(told)}<p><small>evidence: {links}</small></p></div>"
         )
         plain.append(f"{number}. {entry['title']} [{verdict}]")
     return Html("".join(items), "\n".join(plain))
+
+
+def _finding(check: Mapping) -> str:
+    said = " ".join(with_formulas(_sentence(text)) for text in (check["statement"], *check["numbers"]))
+    repair = f" <i>Repair.</i> {with_formulas(_sentence(check['repair']))}" if check["repair"] else ""
+    return f"<p>{said}{repair} <a href='{check['page']}.html#{check['anchor']}'>check</a></p>"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":", "!")) else ".")
+
+
+def _typed_finding(entry: Mapping[str, str]) -> str:
+    # TODO of the chapters' authors: entries whose checks store no numbers yet
+    return f"<p>{with_formulas(entry.get('finding') or '')}</p><p><i>Repair.</i> {with_formulas(entry.get('repair') or '')}</p>"
 
 
 # --- what rests on what ------------------------------------------------------------------------------------
@@ -257,6 +255,6 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
 if __name__ == "__main__":
     record()
     print(
-        "\n".join(problems(read_claims(), collect()))
+        "\n".join(problems(read_table("book/claims.tsv"), collect()))
         or "every row has its check; the verdicts are recorded in book/claims.tsv"
     )

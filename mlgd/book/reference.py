@@ -5,7 +5,7 @@ import inspect
 
 import mlgd
 
-from .ledger import Html
+from .pieces import Html
 
 
 def entry(name: str) -> tuple[str, str]:

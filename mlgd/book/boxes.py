@@ -1,0 +1,142 @@
+"""What a check looks like: in a notebook, on a page, and as the record from which the ledger is derived."""
+
+import hashlib
+import html
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from .pieces import slug, with_formulas
+
+KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
+VERDICTS = ("holds", "repaired", "fails", "cited")
+MIME = "application/vnd.mlgd.check+json"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: the rows it serves, its evidence, its verdict, and the lines a reader sees."""
+
+    ids: tuple[str, ...]
+    kind: str
+    verdict: str
+    statement: str
+    lines: tuple[str, ...] = ()
+    twin: str = ""
+    repair: "Check | None" = None
+
+    def __post_init__(self):
+        if not self.ids:
+            raise ValueError("a check names at least one row of claims.tsv")
+
+    @property
+    def anchor(self) -> str:
+        """Made of what is checked alone, so that running a cell again moves nothing."""
+        digest = hashlib.sha256(f"{self.ids} {self.kind} {self.statement}".encode()).hexdigest()
+        return f"check-{slug(self.ids[0])}-{digest[:4]}"
+
+    @property
+    def records(self) -> list[dict]:
+        """The machine-readable form; of what does not hold, all that an erratum says."""
+        record = {"ids": list(self.ids), "kind": self.kind, "verdict": self.verdict}
+        record |= {"statement": self.statement, "anchor": self.anchor}
+        if self.verdict in ("repaired", "fails"):
+            record |= {"numbers": list(self.lines), "repair": self.repair.statement if self.repair else ""}
+        return [record]
+
+    def __str__(self) -> str:
+        body = [f"[{self.verdict}] {self.statement}", *self.lines]
+        body += [f"near miss: {self.twin}"] * bool(self.twin) + [f"repair: {self.repair}"] * bool(self.repair)
+        return "\n  ".join([*body, f"({self.kind}; {', '.join(self.ids)})"])
+
+    def html(self, fold: bool = True) -> str:
+        """A box with the statement in view and the evidence folded, unless it stands in a group that folds."""
+        verdict = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span>"
+        in_view, proof = "", self
+        if self.repair:
+            proof, in_view = self.repair, _lines(self.lines)
+            in_view += f"<div class='mlgd-repair'><b>Repair.</b> {with_formulas(proof.statement)}</div>"
+        evidence = _lines(proof.lines)
+        if proof.twin:
+            evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
+        links = " ".join(f"<a href='{_up()}ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
+        evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
+        if fold:
+            evidence = _fold(self.kind, evidence)
+        return (
+            f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
+            f"{with_formulas(self.statement)}</div>{in_view}{evidence}</div>"
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": self.records}}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The checks of one passage in one box: what does not simply hold in the open, the others folded."""
+
+    title: str
+    checks: tuple[Check, ...]
+
+    @property
+    def _folded(self) -> list[Check]:
+        return [c for c in self.checks if c.verdict == "holds"]
+
+    @property
+    def in_view(self) -> int:
+        return 1 + len(self.checks) - len(self._folded)
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *map(str, self.checks)])
+
+    def html(self) -> str:
+        folded = self._folded
+        boxes = "".join(c.html() for c in self.checks if c.verdict != "holds")
+        if folded:
+            label = "one check holds" if len(folded) == 1 else f"{len(folded)} checks hold"
+            boxes += _fold(label, "".join(c.html(fold=False) for c in folded))
+        return f"<div class='mlgd-group'><div class='mlgd-title'>{with_formulas(self.title)}</div>{boxes}</div>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        records = [record for check in self.checks for record in check.records]
+        return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": records, "in_view": self.in_view}}
+
+
+def _lines(lines) -> str:
+    return "".join(f"<div class='mlgd-line'>{with_formulas(line)}</div>" for line in lines)
+
+
+def _fold(label: str, body: str) -> str:
+    """Open where no script runs; ledger.js closes it."""
+    return f"<details class='mlgd-fold' open><summary>{label}</summary>{body}</details>"
+
+
+def _up() -> str:
+    """The way to the ledger from the folder in which the kernel runs: book/ or book/audit/."""
+    return "../" if Path.cwd().name == "audit" else ""
+
+
+def show(*checks: Check | Group) -> None:
+    """Display several checks from one cell."""
+    from IPython.display import display
+
+    for check in checks:
+        display(check)
+
+
+def checks_in(notebook: str | Path) -> list[dict]:
+    """The records of all checks stored in a notebook's outputs, in order."""
+    return [record for bundle in bundles_in(notebook) for record in bundle.get("checks", [bundle])]
+
+
+def in_view(notebook: str | Path) -> int:
+    """How many checks the page of a notebook shows before anything is opened."""
+    return sum(bundle.get("in_view", 1) for bundle in bundles_in(notebook))
+
+
+def bundles_in(notebook: str | Path) -> list[dict]:
+    """What each output that is a check or a group of them stores."""
+    cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    return [bundle[MIME] for bundle in data if MIME in bundle]

@@ -1,0 +1,46 @@
+"""Pieces that pages are made of: tables read from TSV files, text with formulas, small HTML tables."""
+
+import csv
+import html
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+class Html:
+    """Something a notebook shows as HTML, with a plain form beside it."""
+
+    def __init__(self, markup: str, plain: str):
+        self.markup, self.plain = markup, plain
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+    def __repr__(self) -> str:
+        return self.plain
+
+
+def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
+    """A small table."""
+    lines = [tuple(map(str, line)) for line in lines]
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in lines)
+    plain = "\n".join("  ".join(line) for line in [tuple(header), *lines])
+    return Html(f"<table class='mlgd-grid'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", plain)
+
+
+def with_formulas(text: str) -> str:
+    """Escaped text whose parts between dollars are marked as formulas for MathJax."""
+    parts = text.split("$")
+    return "".join(rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts))
+
+
+def slug(claim_id: str) -> str:
+    """A claim's id as an HTML anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", claim_id.lower()).strip("-")
+
+
+def read_table(path: str | Path) -> list[dict[str, str]]:
+    """The rows of a tab-separated file with a header and no quoting."""
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))

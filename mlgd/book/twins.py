@@ -1,0 +1,323 @@
+"""What makes a check able to fail: deciding zero, near misses, points that refute them, and sides that someone typed."""
+
+import ast
+import dis
+import inspect
+import itertools
+import linecache
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from numbers import Number
+from types import CodeType, FrameType
+
+import numpy as np
+import sympy as sp
+from mpmath import iv, mp
+
+# --- zero, exactly -----------------------------------------------------------------------------------------
+
+
+def is_zero(expression) -> bool:
+    """Whether sympy reduces the expression to exactly 0 (under its symbols' assumptions)."""
+    expression = sp.sympify(expression)
+    if expression == 0:
+        return True
+    value = _value(expression, sample(expression.free_symbols))
+    if value is not None and abs(value) > 1e-12:
+        return False
+    # logarithms are split without asking only where no symbol can be negative
+    safe = all(s.is_nonnegative for s in expression.free_symbols)
+    forms = (sp.expand, sp.simplify, lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=safe)))))
+    return any(form(expression) == 0 for form in forms)
+
+
+def sample(symbols: Iterable[sp.Symbol], shift: int = 0) -> dict[sp.Symbol, sp.Expr]:
+    """A point without structure: distinct ratios of primes between 1 and 2, integers where those are asked for."""
+    ordered = list(enumerate(sorted(symbols, key=str), 2 + shift))
+    sign = {s: -1 if s.is_negative else 1 for _, s in ordered}
+    return {s: sign[s] * (sp.Integer(i + 1) if s.is_integer else sp.prime(i + 1) / sp.prime(i)) for i, s in ordered}
+
+
+def _value(expression, at: Mapping) -> float | None:
+    try:
+        value = complex(sp.sympify(expression).subs(at).evalf(30))
+    except (TypeError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+    return abs(value) if value.imag else value.real
+
+
+# --- near --------------------------------------------------------------------------------------------------
+
+
+def alike(a, b, factor: float = 4.0) -> bool:
+    """Whether b is of a's kind and size: same keys, length, shape, symbols, and numbers within the factor.
+
+    Functions and other objects are not judged.
+    """
+    if isinstance(a, Mapping):
+        return isinstance(b, Mapping) and a.keys() == b.keys() and all(alike(a[k], b[k], factor) for k in a)
+    if isinstance(a, tuple | list):
+        return isinstance(b, tuple | list) and len(a) == len(b) and all(map(alike, a, b, itertools.repeat(factor)))
+    if isinstance(a, np.ndarray) and a.dtype.kind in "fiu":
+        b = np.asarray(b)
+        return a.shape == b.shape and alike(float(np.linalg.norm(a)), float(np.linalg.norm(b)), factor)
+    if isinstance(a, Number | sp.Expr) and not isinstance(a, bool):
+        if not isinstance(b, Number | sp.Expr):
+            return False
+        a, b = sp.sympify(a), sp.sympify(b)
+        if a.free_symbols != b.free_symbols:
+            return False
+        points = [sample(a.free_symbols, shift) for shift in (0, 5)]
+        pairs = [(_value(a, at), _value(b, at)) for at in points]
+        return all(x is None or y is None or _close(x, y, factor) for x, y in pairs)
+    return not isinstance(b, Mapping | tuple | list | Number)
+
+
+def _close(x: float, y: float, factor: float) -> bool:
+    if x == 0 or y == 0:
+        return abs(x - y) <= 1
+    return x * y > 0 and max(x / y, y / x) <= factor * (1 + 1e-9)
+
+
+def near_misses(expression) -> list:
+    """A constant off by ten percent, and each symbol's exponent by one eighth."""
+    expression = sp.sympify(expression)
+    symbols = sorted(expression.free_symbols, key=str)
+    return [sp.Rational(11, 10) * expression, *(expression * sp.Abs(s) ** sp.Rational(1, 8) for s in symbols)]
+
+
+# --- points that refute a stronger claim ---------------------------------------------------------------------
+
+POSITIVE = [sp.Rational(n) for n in ("1", "2", "1/2", "3", "1/4", "4", "1/10", "10", "1/100", "100")]
+
+
+def allowed(symbol: sp.Symbol, value) -> bool:
+    """Whether the value has the properties that the symbol was declared with."""
+    value = sp.sympify(value)
+    if symbol.is_integer and not value.is_integer:
+        return False
+    return not (
+        (symbol.is_positive and not value > 0)
+        or (symbol.is_nonnegative and not value >= 0)
+        or (symbol.is_negative and not value < 0)
+        or (symbol.is_nonzero and value == 0)
+    )
+
+
+def satisfied(at: Mapping, hypotheses: Iterable) -> bool:
+    """Whether a point is one of the symbols' kind where every hypothesis is non-negative."""
+    values = [_value(g, at) for g in hypotheses]
+    return all(allowed(s, v) for s, v in at.items()) and all(v is not None and v >= -1e-25 for v in values)
+
+
+def failing_point(gap, hypotheses: Sequence, tight: Sequence = (), attempts: int = 60) -> dict | None:
+    """A point where every hypothesis holds and gap < 0, or None: as many expressions as possible are made zero."""
+    gap = sp.sympify(gap)
+    everything = sorted(set().union(gap.free_symbols, *(sp.sympify(g).free_symbols for g in hypotheses)), key=str)
+    draw = random.Random(0)
+    for attempt in range(attempts):
+        wanted = list(tight)
+        if attempt:
+            draw.shuffle(wanted)
+        if attempt % 3 == 2:
+            wanted = wanted[: draw.randint(0, len(wanted))]
+        solved = _make_zero(wanted, draw)
+        free = [s for s in everything if s not in solved]
+        formulas = [*(solved[s] for s in solved), *(sp.sympify(g).subs(solved) for g in hypotheses), gap.subs(solved)]
+        quick = sp.lambdify(free, formulas, "math")
+        for _ in range(40):
+            point = {s: draw.choice(_choices(s, 3 + attempt // 2)) for s in free}
+            try:
+                values = quick(*(float(v) for v in point.values()))
+                promising = values[-1] < 0 and all(v >= -1e-9 for v in values[len(solved) : -1])
+            except (ArithmeticError, ValueError, TypeError):
+                continue
+            if not promising:
+                continue
+            at = {s: point[s] if s in point else sp.sympify(solved[s]).subs(point) for s in everything}
+            value = _value(gap, at)
+            if satisfied(at, hypotheses) and value is not None and value < 0:
+                return at
+    return None
+
+
+def _choices(symbol: sp.Symbol, width: int) -> list:
+    numbers = [v for v in POSITIVE if v.is_integer or not symbol.is_integer][:width]
+    return [v for v in (*numbers, sp.Integer(0), *(-n for n in numbers)) if allowed(symbol, v)]
+
+
+def _make_zero(expressions: Iterable, draw: random.Random) -> dict:
+    """Solve one expression after another for a symbol in it, linear ones first; what cannot be solved is left."""
+    solved: dict = {}
+    for expression in expressions:
+        rest = sp.expand(sp.sympify(expression).subs(solved))
+        symbols = sorted(rest.free_symbols, key=str)
+        draw.shuffle(symbols)
+        symbols.sort(key=lambda s: (s in sp.diff(rest, s).free_symbols, bool(s.is_positive), bool(s.is_nonnegative)))
+        for symbol in symbols:
+            slope = sp.diff(rest, symbol)
+            roots = [-rest.subs(symbol, 0) / slope] if symbol not in slope.free_symbols else _roots(rest, symbol)
+            roots = [
+                r for r in roots if not (symbol.is_positive and (r.is_nonpositive or r == 0)) and r.is_real is not False
+            ]
+            if roots:
+                solved = {s: v.subs(symbol, roots[-1]) for s, v in solved.items()} | {symbol: sp.simplify(roots[-1])}
+                break
+    return solved
+
+
+def _roots(expression, symbol) -> list:
+    return sorted(sp.roots(expression, symbol), key=str) if expression.is_polynomial(symbol) else []
+
+
+# --- whole boxes, by intervals -------------------------------------------------------------------------------
+
+
+def _split(box):
+    name = max(box, key=lambda k: box[k][1] - box[k][0])
+    low, high = box[name]
+    middle = (low + high) / 2
+    return {**box, name: (low, middle)}, {**box, name: (middle, high)}
+
+
+def _intervals(box):
+    return {k: iv.mpf([a, b]) for k, (a, b) in box.items()}
+
+
+def positive_on(f: Callable, box: Mapping, pieces: int) -> int:
+    """Into how many pieces the box was cut until f is positive on each by interval arithmetic; 0 if too many."""
+    todo, done = [dict(box)], 0
+    while todo:
+        if done + len(todo) > pieces:
+            return 0
+        piece = todo.pop()
+        if f(**_intervals(piece)).a > 0:
+            done += 1
+        else:
+            todo.extend(_split(piece))
+    return done
+
+
+def negative_somewhere(f: Callable, box: Mapping, pieces: int) -> bool:
+    """Whether f is negative on a piece of the box, by interval arithmetic."""
+    todo = [dict(box)]
+    for _ in range(pieces):
+        if not todo:
+            break
+        piece = todo.pop(0)
+        value = f(**_intervals(piece))
+        if value.b < 0:
+            return True
+        if value.a < 0:
+            todo.extend(_split(piece))
+    return False
+
+
+# --- Student's law -----------------------------------------------------------------------------------------
+
+
+@cache
+def student(degrees: int, tail: float) -> float:
+    """The value that Student's law with these degrees of freedom exceeds with probability tail."""
+    low, high = 0.0, 1.0
+
+    def beyond(t):
+        return mp.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True) / 2
+
+    while beyond(high) > tail:
+        low, high = high, 2 * high
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > tail else (low, middle)
+    return high
+
+
+# --- sides that someone typed --------------------------------------------------------------------------------
+
+WRAPPERS = set(
+    "Rational Integer Float S sympify nsimplify Fraction Decimal mpf array asarray float int bool complex abs".split()
+)
+WRAPPERS |= set("round min max sum tuple list dict set isclose allclose all any len sorted sqrt".split())
+MODULES = set("sp sympy np numpy math mp mpmath".split())
+
+
+class Source:
+    """The source of the call that a frame is executing: which of its arguments are typed, and which are the same."""
+
+    def __init__(self, frame: FrameType, function: Callable):
+        self.arguments: dict[str, ast.expr] = {}
+        self.assigned: dict[str, ast.expr] = {}
+        where = inspect.getframeinfo(frame, context=0).positions
+        try:
+            tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+        except SyntaxError:
+            return
+        names = [
+            t.id for n in ast.walk(tree) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
+        ]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                if names.count(node.targets[0].id) == 1:
+                    self.assigned[node.targets[0].id] = node.value
+            place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), getattr(node, "end_lineno", 0))
+            if isinstance(node, ast.Call) and place == (where.lineno, where.col_offset, where.end_lineno):
+                starred = any(isinstance(a, ast.Starred) for a in node.args) or any(
+                    k.arg is None for k in node.keywords
+                )
+                if not starred and getattr(node.func, "id", getattr(node.func, "attr", "")) == function.__name__:
+                    keywords = {k.arg: k.value for k in node.keywords}
+                    self.arguments = inspect.signature(function).bind_partial(*node.args, **keywords).arguments
+
+    def typed(self, *names: str) -> bool:
+        """Whether each of these arguments is made of constants alone, wrapped or named in the same cell or not."""
+        return all(name in self.arguments and self._typed(self.arguments[name]) for name in names)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two arguments are the same words."""
+        if one not in self.arguments or other not in self.arguments:
+            return False
+        return ast.dump(self.arguments[one]) == ast.dump(self.arguments[other])
+
+    def _typed(self, node: ast.AST, known: frozenset[str] = frozenset()) -> bool:
+        match node:
+            case ast.Name(id=name):
+                return name in self.assigned and name not in known and self._typed(self.assigned[name], known | {name})
+            case ast.Attribute(value=ast.Name(id=name)):
+                return name in MODULES
+            case ast.Call(func=function):
+                name = getattr(function, "id", getattr(function, "attr", ""))
+                parts = [*node.args, *(k.value for k in node.keywords)]
+                return name in WRAPPERS and all(self._typed(part, known) for part in parts)
+            case ast.ListComp() | ast.GeneratorExp() | ast.JoinedStr():
+                return False
+            case ast.Lambda(body=body):
+                return self._typed(body, known)
+        return all(self._typed(child, known) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+
+    def knows_only_constants(self, test: Callable) -> bool:
+        """Whether a function uses nothing but its arguments and constants."""
+        code = getattr(test, "__code__", None)
+        if code is None:
+            return False
+        names = {n for c in _codes(code) for n in (*c.co_names, *c.co_freevars)} - _own_variables(code)
+        strangers = names - WRAPPERS - MODULES
+        return all(n in self.assigned and self._typed(self.assigned[n]) for n in strangers)
+
+
+def looks_at_its_argument(function: Callable) -> bool:
+    """Whether the code of a function reads its first argument (what has no code is trusted)."""
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_varnames:
+        return code is None
+    first = code.co_varnames[0] if not inspect.ismethod(function) else code.co_varnames[1]
+    loads = [i.argval for i in dis.get_instructions(code) if "LOAD" in i.opname]
+    return any(first == load or (isinstance(load, tuple) and first in load) for load in loads)
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [code, *(c for k in code.co_consts if isinstance(k, CodeType) for c in _codes(k))]
+
+
+def _own_variables(code: CodeType) -> set[str]:
+    return {v for c in _codes(code) for v in (*c.co_varnames, *c.co_cellvars)}
