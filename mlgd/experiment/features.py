@@ -15,89 +15,9 @@ import numpy as np
 
 from mlgd.hierarchy import Hierarchy
 
-BLOCK = 512  # columns in a block: the unit in which the design is drawn
+from .design import BLOCK, Design
+
 PROBE_STEPS = (0, 1, 4, 20, 89, 400)  # the six points at which the paper reads gamma
-SHARED, OWN, TARGET, TELESCOPE = range(4)  # names of the random streams of one seed
-
-
-def stream(seed: int, *name: int) -> np.random.Generator:
-    """The random stream of that name: the same numbers in every process, in every order."""
-    return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=name)))
-
-
-@dataclass(frozen=True)
-class Design:
-    """The m x n design of one seed (section 4.2.1), with its flat target X* and b = A X*."""
-
-    m: int = 2048
-    n: int = 131072
-    phi: float = 1.2
-    rho: float = 0.6
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not (self.m >= 2 and self.n >= 1):
-            raise ValueError(f"a design needs m >= 2 rows and n >= 1 columns; got m={self.m}, n={self.n}")
-        if not 0 < self.phi < 2:
-            raise ValueError(
-                f"phi={self.phi} is outside (0, 2): the column norms i^(-1/phi) are square summable only for phi < 2"
-            )
-        if not 0 <= self.rho < 1:
-            raise ValueError(f"rho={self.rho} is outside [0, 1): rho = 1 would make all columns parallel")
-        if self.seed < 0 or self.seed != int(self.seed):
-            raise ValueError(f"seed={self.seed} must be a non-negative integer")
-
-    @property
-    def gamma(self) -> float:
-        """The closed-form rate 2 phi / (2 - phi) of the hierarchy of truncations."""
-        return 2 * self.phi / (2 - self.phi)
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.n // BLOCK)
-
-    def norms(self, block: int) -> np.ndarray:
-        """The norms i^(-1/phi) of the block's columns; 0 past column n."""
-        i = np.arange(block * BLOCK + 1, (block + 1) * BLOCK + 1)
-        return np.where(i <= self.n, i ** (-1 / self.phi), 0.0)
-
-    def shared(self) -> np.ndarray:
-        """The direction u that every column contains."""
-        u = stream(self.seed, SHARED).standard_normal(self.m)
-        return u / np.linalg.norm(u)
-
-    def target(self, block: int) -> np.ndarray:
-        """The block's coordinates of X*: standard normal, with no decay."""
-        return stream(self.seed, TARGET, block).standard_normal(BLOCK)
-
-    def weights(self, block: int, squares: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of u and of the raw Gaussian vector g in each column, from |g|^2 and u.g alone."""
-        own = np.sqrt(1 - self.rho**2)
-        direction = 1 / np.sqrt(squares)
-        scale = self.norms(block) / np.sqrt(1 + 2 * self.rho * own * along * direction)
-        return self.rho * scale, own * scale * direction
-
-    def columns(self, k: int) -> np.ndarray:
-        """The first k columns, as an m x k matrix."""
-        if not 1 <= k <= self.n:
-            raise ValueError(f"the design has columns 1 to {self.n}; {k} were asked for")
-        u, parts = self.shared(), []
-        for block in range(-(-k // BLOCK)):
-            g = gaussians(self.seed, self.m, block).astype(float)
-            shared, own = self.weights(block, np.einsum("ij,ij->i", g, g), g @ u)
-            parts.append(shared[:, None] * u + own[:, None] * g)
-        return np.concatenate(parts)[:k].T
-
-    def tail_norm(self, k: int) -> float:
-        """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| of the proposition, for this finite n."""
-        return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
-
-
-def gaussians(seed: int, m: int, block: int, out: np.ndarray | None = None) -> np.ndarray:
-    """The raw Gaussian vectors of one block, one row a column of the design (float32)."""
-    out = np.empty((BLOCK, m), np.float32) if out is None else out
-    return stream(seed, OWN, block).standard_normal(dtype=np.float32, out=out)
-
 
 _local = threading.local()
 
@@ -180,7 +100,7 @@ def reduce(
     between the passes while they fit in `keep` bytes, and drawn again otherwise: memory does not grow with n.
     """
     seed, m = designs[0].seed, designs[0].m
-    if any(d.seed != seed or d.m != m for d in designs):
+    if any((d.seed, d.m, d.pairs) != (seed, m, designs[0].pairs) for d in designs):
         raise ValueError("designs reduced together must share their seed and m, and so their random numbers")
     if not 1 <= k_max <= m:
         raise ValueError(f"k_max={k_max} must lie between 1 and m={m}: past m columns a level fits b exactly")
@@ -197,7 +117,7 @@ def reduce(
             if held and done:
                 g = kept[block]
             else:
-                g = gaussians(seed, m, block, kept[block] if held else scratch)
+                g = designs[0].gaussians(block, kept[block] if held else scratch)
             yield block, g
             if progress:
                 progress(done + block + 1, 2 * total)
@@ -208,7 +128,7 @@ def reduce(
         target = designs[0].target(block)
         g[:] = single
         squares, along = np.einsum("ij,ij->i", g, g), g @ u
-        weights = [d.weights(block, squares, along) for d in designs]
+        weights = [d.weights(block * BLOCK, squares, along) for d in designs]
         b += np.array([own * target for _, own in weights]) @ g
         b += np.outer([shared @ target for shared, _ in weights], u)
     probes, residuals = [], []
@@ -226,7 +146,7 @@ def reduce(
         squares = np.einsum("ij,ij->i", g, g).astype(float)
         past = np.arange(block * BLOCK, (block + 1) * BLOCK) >= k_max
         for j, d in enumerate(designs):
-            shared, own = d.weights(block, squares, along)
+            shared, own = d.weights(block * BLOCK, squares, along)
             gradient = own * products[j] + np.outer(residuals[j] @ u, shared)
             tails[j] += np.sum(gradient**2 * past, axis=1)
     return [

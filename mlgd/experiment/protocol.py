@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from .features import PROBE_STEPS, Design, Reduced, reduce
+from .design import Design
+from .features import PROBE_STEPS, Reduced, reduce
 from .frontier import fixed_frontier, fixed_steps, telescope_frontier
 from .trajectory import Reached
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from mlgd.oracle import water_filling
 
-from .features import PROBE_STEPS, Design, Reduced, reduce
+from .design import Design
+from .features import PROBE_STEPS, Reduced, reduce
 from .frontier import fixed_frontier, note, probabilities, rate
 from .protocol import Protocol
 from .trajectory import Reached, Readings, Trajectory, coins, prices

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .features import TELESCOPE, Reduced, stream
+from .design import TELESCOPE, stream
+from .features import Reduced
 
 DRAWS = 4096  # steps whose coins are tossed at once
 CHUNK = 1024  # steps whose losses are read at once

@@ -1,0 +1,145 @@
+"""The design of the experiment, drawn column by column from named random streams.
+
+The paper's section 4.2.1 and its appendix E.1. A column is the normalised mix of one direction that all columns share
+and one of its own, rescaled to norm i^(-1/phi). A seed is a set of streams, each with a name, so that any block of columns can be
+drawn anywhere, in any order, with the same numbers.
+
+The bit generator is PCG64, the one behind `numpy.random.default_rng`: it is what a reader gets who chooses nothing. That
+choice was made before any seed was run with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+BLOCK = 512  # columns that share a random stream
+FEW = 2**15  # pairs of normals made at once
+SHARED, OWN, TARGET, TELESCOPE = range(4)  # names of the random streams of one seed
+
+
+def stream(seed: int, *name: int) -> np.random.Generator:
+    """The random stream of that name: the same numbers in every process, in every order."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=name)))
+
+
+def ziggurat(rng: np.random.Generator, out: np.ndarray) -> None:
+    """Standard normals as numpy draws them: the same bits on every processor."""
+    rng.standard_normal(dtype=np.float32, out=out)
+
+
+def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
+    """Standard normals in pairs by Box and Muller: a third of the ziggurat's time, another last digit on another processor."""
+    half = out.shape[1] // 2
+    rows = max(1, FEW // half)  # with more at once, memory is handed back and fetched anew at every call
+    radius, angle = np.empty((2, rows, half), np.float32)
+    for start in range(0, len(out), rows):
+        part = out[start : start + rows]
+        r, a, cosine, sine = radius[: len(part)], angle[: len(part)], part[:, :half], part[:, half:]
+        bits = rng.bit_generator.random_raw(r.size).view(np.uint32).reshape(len(part), -1)
+        r[:], a[:] = bits[:, :half], bits[:, half:]
+        r *= np.float32(2.0**-32)
+        r += np.float32(2.0**-33)  # never 0
+        np.log(r, out=r)
+        r *= np.float32(-2)
+        np.sqrt(r, out=r)
+        a *= np.float32(2 * np.pi * 2.0**-32)
+        np.cos(a, out=cosine)
+        np.sin(a, out=sine)
+        cosine *= r
+        sine *= r
+
+
+@dataclass(frozen=True)
+class Design:
+    """The m x n design of one seed (the paper's section 4.2.1), with its flat target X* and b = A X*."""
+
+    m: int = 2048
+    n: int = 131072
+    phi: float = 1.2
+    rho: float = 0.6
+    seed: int = 0
+    pairs: bool = False  # normals by Box and Muller, for a design so large that drawing it is all of the work
+
+    def __post_init__(self) -> None:
+        if not (self.m >= 2 and self.n >= 1):
+            raise ValueError(f"a design needs m >= 2 rows and n >= 1 columns; got m={self.m}, n={self.n}")
+        if self.pairs and self.m % 2:
+            raise ValueError(f"normals drawn in pairs need an even m; got m={self.m}")
+        if not 0 < self.phi < 2:
+            raise ValueError(
+                f"phi={self.phi} is outside (0, 2): the column norms i^(-1/phi) are square summable only for phi < 2"
+            )
+        if not 0 <= self.rho < 1:
+            raise ValueError(f"rho={self.rho} is outside [0, 1): rho = 1 would make all columns parallel")
+        if self.seed < 0 or self.seed != int(self.seed):
+            raise ValueError(f"seed={self.seed} must be a non-negative integer")
+
+    @property
+    def gamma(self) -> float:
+        """The closed-form rate 2 phi / (2 - phi) of the hierarchy of truncations."""
+        return 2 * self.phi / (2 - self.phi)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.n // BLOCK)
+
+    def norms(self, first: int, last: int) -> np.ndarray:
+        """The norms i^(-1/phi) of columns first + 1 to last; 0 past column n."""
+        i = np.arange(first + 1, last + 1)
+        return np.where(i <= self.n, i ** (-1 / self.phi), 0.0)
+
+    def shared(self) -> np.ndarray:
+        """The direction u that every column contains."""
+        u = stream(self.seed, SHARED).standard_normal(self.m)
+        return u / np.linalg.norm(u)
+
+    def target(self, block: int) -> np.ndarray:
+        """The block's coordinates of X*: standard normal, with no decay."""
+        return stream(self.seed, TARGET, block).standard_normal(BLOCK)
+
+    def gaussians(self, block: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The raw Gaussian vectors of one block, one row for each column of the design (float32)."""
+        out = np.empty((BLOCK, self.m), np.float32) if out is None else out
+        (box_muller if self.pairs else ziggurat)(stream(self.seed, OWN, block), out)
+        return out
+
+    def weights(self, first: int, squares: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of u and of the raw Gaussian vector g in the columns after `first`, from |g|^2 and u.g alone."""
+        own = np.sqrt(1 - self.rho**2)
+        direction = 1 / np.sqrt(squares)
+        scale = self.norms(first, first + len(squares)) / np.sqrt(1 + 2 * self.rho * own * along * direction)
+        return self.rho * scale, own * scale * direction
+
+    def pieces(
+        self, block: int, kind: type, size: int = 2**18
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """One block in pieces that fit a processor's cache: (first column, its raw vectors, weights of u, weights of them)."""
+        u, rng = self.shared().astype(kind), stream(self.seed, OWN, block)
+        rows = max(1, min(BLOCK, size // self.m))
+        single = np.empty((rows, self.m), np.float32)
+        for start in range(0, BLOCK, rows):
+            raw = single[: min(rows, BLOCK - start)]
+            (box_muller if self.pairs else ziggurat)(rng, raw)
+            g = raw.astype(kind, copy=False)
+            first = block * BLOCK + start
+            squares = np.einsum("ij,ij->i", g, g).astype(float)
+            yield first, g, *self.weights(first, squares, (g @ u).astype(float))
+
+    def columns(self, k: int) -> np.ndarray:
+        """The first k columns, as an m x k matrix."""
+        if not 1 <= k <= self.n:
+            raise ValueError(f"the design has columns 1 to {self.n}; {k} were asked for")
+        u = self.shared()
+        parts = [
+            shared[:, None] * u + own[:, None] * g
+            for block in range(-(-k // BLOCK))
+            for _, g, shared, own in self.pieces(block, float)
+        ]
+        return np.concatenate(parts)[:k].T
+
+    def tail_norm(self, k: int) -> float:
+        """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| of the proof in the paper's appendix E, for this finite n."""
+        return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
