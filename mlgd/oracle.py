@@ -1,4 +1,4 @@
-"""The randomized telescope (Proposition 1): one dial, accuracy, becomes two, a bias and a variance.
+"""The randomized telescope (the paper's Proposition 1): one dial, accuracy, becomes two, a bias and a variance.
 
     sum over levels k of  B_k / p_k (A_k - A_{k-}),   B_k ~ Bernoulli(p_k) independent,
 
@@ -7,13 +7,14 @@ exact sums. Levels drawn with probability one at the coarse end collapse to one 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
 
 from .hierarchy import Hierarchy
+from .ladders import optimum
 from .lazy import formulas
 
 ACCOUNTINGS = ("evaluated", "pairs", "paper")
@@ -21,18 +22,27 @@ ACCOUNTINGS = ("evaluated", "pairs", "paper")
 
 @dataclass(frozen=True)
 class Draw:
-    """One sample of the telescope: its value, what it cost, and the levels that were evaluated."""
+    """One sample of the telescope: its value, its price level by level, and what it cost in all."""
 
     value: np.ndarray
-    cost: float
-    levels: tuple[int, ...]
+    paid: dict[int, float]
+
+    @property
+    def cost(self) -> float:
+        return sum(self.paid.values())
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The levels that were evaluated."""
+        return tuple(sorted(self.paid))
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Telescope:
-    """The estimator of Proposition 1 on the first levels of a hierarchy, with a probability for each.
+    """The estimator of the paper's Proposition 1 on some levels of a hierarchy, with a probability for each.
 
-    `probabilities`: a sequence for the first levels, or a mapping {level: p} over an initial run of them.
+    `probabilities`: a sequence for the first levels, or a mapping {level: p} over any of them; a level left out is
+    bridged, so that `h` becomes the sub-ladder and an increment reaches back to the level used before.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
@@ -41,6 +51,8 @@ class Telescope:
     (array([0.125]), 0.2031, 94.4)
     >>> t.draw(np.zeros(1), rng=0).levels
     (1,)
+    >>> Telescope(h, {1: 1.0, 3: 0.1}).expected_cost()
+    59.2
     """
 
     h: Hierarchy
@@ -48,29 +60,40 @@ class Telescope:
     p: np.ndarray
 
     def __init__(self, h: Hierarchy, probabilities: Sequence[float] | Mapping[int, float]):
-        if isinstance(probabilities, Mapping):
-            levels = tuple(sorted(probabilities))
-            p = np.array([probabilities[k] for k in levels], float)
-        else:
-            p = np.asarray(probabilities, float)
-            levels = h.levels[: p.size]
-        if levels != h.levels[: len(levels)] or not levels or p.size != len(levels):
-            raise ValueError(
-                f"probabilities must be given for an initial run of the levels {h.levels}; got them for {levels}"
-            )
-        bad = [(k, float(q)) for k, q in zip(levels, p, strict=True) if not 0 < q <= 1]
-        if bad:
-            raise ValueError(f"probabilities must lie in (0, 1]; got {bad[0][1]!r} at level {bad[0][0]}")
-        prefix = 0
-        while prefix < p.size and p[prefix] == 1:
-            prefix += 1
-        for name, content in (("h", h), ("levels", levels), ("p", p), ("_prefix", prefix)):
+        if not isinstance(probabilities, Mapping):
+            given = np.asarray(probabilities, float).ravel().tolist()
+            if not 0 < len(given) <= len(h.levels):
+                raise ValueError(
+                    f"probabilities: one for each of the first levels of {h.levels}, at least one; got {len(given)} "
+                    "of them: shorten the list, or name the levels, {level: p}"
+                )
+            probabilities = dict(zip(h.levels, given, strict=False))
+        levels = tuple(sorted(probabilities))
+        unknown = [k for k in levels if k not in h.levels]
+        if unknown or not levels:
+            raise ValueError(f"probabilities must be given for levels among {h.levels}; got them for {levels}")
+        p = np.array([probabilities[k] for k in levels], float)
+        for k, q in zip(levels, p.tolist(), strict=True):
+            if not 0 < q <= 1:
+                raise ValueError(f"probabilities must lie in (0, 1]; got {q!r} at level {k}")
+        always = 0
+        while always < p.size and p[always] == 1:
+            always += 1
+        p.flags.writeable = False
+        if levels != h.levels:
+            h = h.only(levels)
+        for name, content in (("h", h), ("levels", levels), ("p", p), ("_prefix", always)):
             object.__setattr__(self, name, content)
 
     @property
     def prefix(self) -> int | None:
         """The finest level of the always-drawn prefix, evaluated once for all of it; None when there is none."""
         return self.levels[self._prefix - 1] if self._prefix else None
+
+    @property
+    def random(self) -> np.ndarray:
+        """The probabilities of the levels past the prefix, those that are left to chance."""
+        return self.p[self._prefix :]
 
     def mean(self, y: np.ndarray) -> np.ndarray:
         """The exact mean, the sum of all increments (it telescopes to the finest level)."""
@@ -90,59 +113,78 @@ class Telescope:
         pairs:     each drawn increment pays for its two levels (the paper's Appendix B.1.2).
         paper:     each drawn increment pays for its finer level only (the paper's Appendix B.1.1).
         """
-        h, m = self.h, self._prefix
-        if accounting == "paper":
-            return float(sum(q * h.cost(k) for k, q in zip(self.levels, self.p, strict=True)))
-        if accounting == "pairs":
-            return float(sum(q * h.step_cost(k) for k, q in zip(self.levels, self.p, strict=True)))
-        if accounting != "evaluated":
+        if accounting not in ACCOUNTINGS:
             raise ValueError(f"accounting must be one of {ACCOUNTINGS}; got {accounting!r}")
-        total = h.cost(self.levels[m - 1]) if m else 0.0
-        if h.increment is not None:
-            return float(total + sum(q * h.cost(k) for k, q in zip(self.levels[m:], self.p[m:], strict=True)))
-        following = [*self.p[m + 1 :], 0.0][: self.p.size - m]
-        for k, q, after in zip(self.levels[m:], self.p[m:], following, strict=True):
-            total += (q + after - q * after) * h.cost(k)  # not 1 - (1-q)(1-after): a rare level costs much
-        return float(total)
+        if accounting == "evaluated":
+            return sum(self.expected_by_level().values())
+        price = self.h.cost if accounting == "paper" else self.h.step_cost
+        return float(sum(q * price(k) for k, q in zip(self.levels, self.p, strict=True)))
+
+    def expected_by_level(self) -> dict[int, float]:
+        """What `draw` charges on average, level by level."""
+        h, m = self.h, self._prefix
+        paid = {}
+        for i, k in enumerate(self.levels[max(0, m - 1) :], start=max(0, m - 1)):
+            own = 1.0 if i == m - 1 else float(self.p[i])
+            shared = i >= m and self._shared(i)
+            after = i + 1 < len(self.levels) and not self._shared(i + 1)
+            follower = float(self.p[i + 1]) if after else 0.0
+            if shared:  # the increment is one evaluation of its own; a value is needed only by the follower
+                paid[k] = (own + follower) * h.cost(k)
+            else:  # not 1 - (1-own)(1-follower): a rare level costs much
+                paid[k] = (own + follower - own * follower) * h.cost(k)
+        return paid
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
-        rng = np.random.default_rng(rng)
-        return self.combine(y, rng.random(self.p.size - self._prefix) < self.p[self._prefix :])
+        random = self.random
+        return self.combine(y, np.random.default_rng(rng).random(random.size) < random)
 
-    def combine(self, y: np.ndarray, drawn: Sequence[bool]) -> Draw:
-        """The value for given outcomes B_k of the levels past the prefix; each level is evaluated at most once."""
-        h, m = self.h, self._prefix
-        known: dict[int, np.ndarray] = {}
-        cost = 0.0
-
-        def evaluate(k):
-            nonlocal cost
-            if k not in known:
-                known[k] = h.evaluate(k, y)
-                cost += h.cost(k)
-            return known[k]
-
-        value = evaluate(self.levels[m - 1]) if m else None
-        used = []
+    def needs(self, drawn: Sequence[bool]) -> tuple[tuple[bool, int], ...]:
+        """What a call with these outcomes evaluates, each once, coarsest first: (False, k) is A_k, (True, k) a shared increment."""
+        m, wanted = self._prefix, set()
+        if m:
+            wanted.add((self.levels[m - 1], False))
         for i in np.flatnonzero(drawn):
             k = self.levels[m + i]
-            if h.increment is not None:
-                step = h.increment(k, y)
-                cost += h.cost(k)
-                used.append(k)
+            shared = self._shared(m + i)
+            wanted.add((k, shared))
+            if m + i and not shared:
+                wanted.add((self.levels[m + i - 1], False))
+        return tuple((shared, k) for k, shared in sorted(wanted))
+
+    def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
+        """The value for given outcomes B_k of the levels past the prefix; each level is evaluated at most once.
+
+        `evaluate(needs, y)` returns the list of values that `needs` asks for; without it they are taken here.
+        """
+        h, m = self.h, self._prefix
+        needs = self.needs(drawn)
+        if evaluate is None:
+            values = [h.step(k, y) if shared else h.value(k, y) for shared, k in needs]
+        else:
+            values = evaluate(needs, y)
+        known = dict(zip(needs, values, strict=True))
+        value = known[False, self.levels[m - 1]].copy() if m else np.zeros_like(y, dtype=float)
+        for i in np.flatnonzero(drawn):
+            k = self.levels[m + i]
+            if self._shared(m + i):
+                step = known[True, k]
             else:
-                previous = self.levels[m + i - 1] if m + i else None
-                step = evaluate(k) - evaluate(previous) if previous is not None else evaluate(k)
-            step = step / self.p[m + i]
-            value = step if value is None else value + step
-        if value is None:
-            value = np.zeros_like(y)
-        return Draw(value, cost, tuple(sorted({*known, *used})))
+                step = known[False, k] - (known[False, self.levels[m + i - 1]] if m + i else 0.0)
+            value += step / self.p[m + i]
+        paid: dict[int, float] = {}
+        for _, k in needs:
+            paid[k] = paid.get(k, 0.0) + float(h.cost(k))
+        return Draw(value, paid)
+
+    def _shared(self, i: int) -> bool:
+        """Whether the step to the i-th level used is one shared evaluation; the first is a value."""
+        return i > 0 and self.h.shares(self.levels[i])
 
     def outcomes(self, y: np.ndarray) -> Iterator[tuple[float, Draw]]:
         """Every possible draw with its probability, one for each subset of the levels past the prefix."""
-        free = self.p[self._prefix :]
+        free = self.random
         for drawn in product((False, True), repeat=free.size):
             yield float(np.prod(np.where(drawn, free, 1 - free))), self.combine(y, drawn)
 
@@ -172,27 +214,45 @@ class Telescope:
         return cls(h, p)
 
     @classmethod
-    def cheapest(cls, h: Hierarchy, sigma: float, increments: Sequence[float]) -> "Telescope":
-        """The cheapest probabilities with variance at most sigma^2, given the norms ||A_k - A_{k-}||.
+    def cheapest(cls, h: Hierarchy, sigma: float, increments: Sequence[float] | np.ndarray) -> "Telescope":
+        """The cheapest telescope with mean the last level given and variance at most sigma^2: levels and probabilities.
 
-        Minimizes  cost(prefix) + sum over later k of p_k (cost(k) + cost(k-))  subject to
-        sum (1/p_k - 1) ||A_k - A_{k-}||^2 <= sigma^2 and 0 < p_k <= 1: for each end of the always-drawn prefix
-        (at least the coarsest level) the rest is water-filling, p_k = min(1, s ||increment_k|| / sqrt(price_k)).
+        It minimizes `expected_cost()`, what `draw` charges. `increments` are the norms ||A_k - A_{k-}|| of the first
+        levels, in their order (the first is not used: the coarsest level kept is drawn always), and a difference across
+        levels left out is bounded by their sum; or a square array of all norms ||A_j - A_i||, rows and columns in the
+        order of the levels.
+
+        >>> h = Hierarchy(lambda k, y: y, cost=lambda k: 2.0**k, levels=range(1, 7))
+        >>> t = Telescope.cheapest(h, 1 / 16, [3 * 2.0**-k for k in range(1, 7)])
+        >>> t.levels, t.p.round(2), round(t.expected_cost(), 2)
+        ((5, 6), array([1.  , 0.36]), 55.04)
         """
-        v = np.asarray(increments, float) ** 2
-        if v.size > len(h.levels) or v.size == 0 or not (np.isfinite(v).all() and (v >= 0).all()):
-            raise ValueError(f"increments: one finite norm for each of the first levels; got {increments!r}")
         if not sigma >= 0:
             raise ValueError(f"sigma must be non-negative; got {sigma!r}")
-        levels = h.levels[: v.size]
-        price = np.array([h.step_cost(k) for k in levels])
-        best, best_cost = np.ones(v.size), h.cost(levels[-1])
-        for cut in range(1, v.size):
-            p = np.concatenate([np.ones(cut), water_filling(v[cut:], price[cut:], sigma**2)])
-            cost = h.cost(levels[cut - 1]) + float(p[cut:] @ price[cut:])
-            if cost < best_cost:
-                best, best_cost = p, cost
-        return cls(h, best)
+        norms = np.asarray(increments, float)
+        n = len(norms) if norms.ndim else 0
+        shaped = norms.ndim == 1 or (norms.ndim == 2 and norms.shape == (n, n))
+        if not (shaped and 0 < n <= len(h.levels) and np.isfinite(norms).all() and (norms >= 0).all()):
+            raise ValueError(
+                "increments: one finite norm for each of the first levels, or a square array of the norms between "
+                f"any two of them; got {increments!r} for the levels {h.levels}"
+            )
+        levels = h.levels[:n]
+        chain, p, _ = optimum(
+            np.array([h.cost(k) for k in levels], float),
+            bridges(norms) ** 2,
+            float(sigma) ** 2,
+            np.array([h.shares(k) for k in levels]),
+        )
+        return cls(h, {levels[i]: q for i, q in zip(chain, p.tolist(), strict=True)})
+
+
+def bridges(norms: np.ndarray) -> np.ndarray:
+    """All norms ||A_j - A_i||, i < j, from those of consecutive levels (by the triangle inequality), or as given."""
+    if norms.ndim == 2:
+        return norms
+    total = np.cumsum(norms)
+    return np.triu(total[None, :] - total[:, None], 1)
 
 
 def water_filling(v: np.ndarray, price: np.ndarray, variance: float) -> np.ndarray:
@@ -216,7 +276,8 @@ def _scale(levels, accuracy, free, sigma, gamma) -> float:
     """The constant C of p_k = min(C acc_k^(1+gamma/2), 1): the closed form on a dyadic ladder, else solved for."""
     name = formulas.regime(gamma)
     delta = float(accuracy[-1])
-    if all(b == a + 1 for a, b in pairwise(levels)) and np.allclose(accuracy, 2.0 ** -np.array(levels, float)):
+    dyadic = np.allclose(accuracy * 2.0 ** np.array(levels, float), 1.0, rtol=1e-9, atol=0.0)
+    if dyadic and all(b == a + 1 for a, b in pairwise(levels)):
         tail = max(math.ceil(math.log2(sigma / (3 * delta))), 1)  # at one, sigma <= 3 delta draws every level
         names = {"HTMC": {"delta": delta, "gamma": gamma}, "MC": {"n": tail}, "ETMC": {"gamma": gamma}}[name]
         return formulas.value(formulas.SCALE[name], sigma=sigma, **names)

@@ -77,16 +77,14 @@ def test_frozen_telescope_is_the_literal_descent(problem):
     np.testing.assert_allclose(found.flops, flops)
 
 
-def test_cheapest_probabilities_are_the_telescope_s(problem):
+def test_cheapest_probabilities_meet_the_variance_and_the_module_charges_no_more(problem):
     biases, m = problem.biases(LADDER)[0], 128
     increments = np.append(1.0, np.sqrt(biases[:-1] ** 2 - biases[1:] ** 2))
     h = Hierarchy(lambda k, y: y, cost=lambda k: 4.0 * m * k, levels=LADDER)
     for variance in (0.5, 2.0):
         ours = cheapest_probabilities(LADDER, biases, variance, m)
-        theirs = Telescope.cheapest(h, np.sqrt(variance), increments).p
-        free = ours < 1
-        if np.array_equal(free, theirs < 1):  # the two charge the always-drawn prefix differently
-            np.testing.assert_allclose(ours[free], theirs[free], rtol=1e-9)
+        theirs = Telescope.cheapest(h, np.sqrt(variance), increments)  # it charges shared evaluations once
+        assert theirs.expected_cost() <= Telescope(h, ours).expected_cost() * (1 + 1e-9)
         spent = np.sum((1 / ours - 1) * np.append(0, increments[1:] ** 2))
         assert spent <= variance * (1 + 1e-9)
 

@@ -1,12 +1,13 @@
 """mlgd.oracle: every sum over draws is enumerated, and the optimum is checked against its own conditions."""
 
 import math
-from itertools import product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from mlgd import Hierarchy, Telescope
 from mlgd import formulas as F
@@ -119,9 +120,10 @@ def test_nothing_drawn_is_zero():
         ([1.0, 0.0], r"probabilities must lie in \(0, 1\]; got 0.0 at level 2"),
         ([1.0, 1.5], r"got 1.5 at level 2"),
         ([1.0, math.nan], r"got nan at level 2"),
-        ([], "initial run of the levels"),
-        ([1.0] * 9, "initial run of the levels"),
-        ({2: 0.5}, r"initial run of the levels \(1, 2, 3, 4\); got them for \(2,\)"),
+        ([], "at least one; got 0 of them"),
+        ([1.0] * 9, r"one for each of the first levels of \(1, 2, 3, 4\), at least one; got 9 of them"),
+        ({2: 0.5, 7: 0.1}, r"for levels among \(1, 2, 3, 4\); got them for \(2, 7\)"),
+        ({}, r"for levels among \(1, 2, 3, 4\); got them for \(\)"),
     ],
 )
 def test_bad_probabilities_are_refused(probabilities, message):
@@ -193,6 +195,17 @@ def test_another_ladder_gets_the_same_guarantee():
     assert (t.p < 1).any()
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+@pytest.mark.parametrize("sigma", [1e-8, 3e-9])
+def test_small_accuracies_are_not_taken_for_a_dyadic_ladder(unit, sigma):
+    """Levels 27 to 29 with accuracies within 1e-8 of 2^-k: the closed form would give hundreds of sigma^2."""
+    accuracy = {27: 1.7e-8 * unit, 28: 1.3e-8 * unit, 29: 1e-10 * unit}
+    error = {27: 0.0, 28: 1.3e-8 * unit, 29: -1e-10 * unit}
+    h = Hierarchy(lambda k, y: y + error[k], lambda k: 8.0 ** (k - 27), (27, 28, 29), accuracy.get)
+    t = Telescope.for_accuracy(h, 1e-10 * unit, sigma * unit, 3.0)
+    assert t.variance(np.zeros(1)) <= (sigma * unit) ** 2 * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -256,22 +269,69 @@ def test_water_filling_satisfies_its_conditions(problem):
     np.testing.assert_allclose(p @ price, by_bisection(v, price, variance) @ price, rtol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
-@given(problems)
-def test_no_other_cut_is_better(problem):
-    norms, prices, sigma = np.array(problem[0]), sorted(problem[1]), problem[2]
-    h = table(np.zeros((len(prices), 1)), prices)
+def every_telescope(prices, norms, variance, shared):
+    """The optimum by brute force: every choice of levels, and on each a search over how the variance is shared out."""
+    last, total = len(prices) - 1, np.cumsum(norms)
+
+    def price(p, chain):
+        """Every outcome of the coins with its own bill."""
+        bill = 0.0
+        for bits in product((0, 1), repeat=len(p)):
+            weight = math.prod(q if b else 1 - q for q, b in zip(p, bits, strict=True))
+            values, increments = {chain[0]}, []
+            for b, (low, high) in zip(bits, pairwise(chain), strict=True):
+                if b and shared and high == low + 1:
+                    increments.append(high)
+                elif b:
+                    values |= {low, high}
+            bill += weight * (sum(prices[k] for k in values) + sum(prices[k] for k in increments))
+        return bill
+
+    best = prices[last]
+    for size in range(1, last + 1):
+        for coarse in combinations(range(last), size):
+            chain = (*coarse, last)
+            v = np.array([(total[high] - total[low]) ** 2 for low, high in pairwise(chain)])
+
+            def objective(z, v=v, chain=chain):
+                share = np.exp(z - z.max())
+                return price(v / (v + variance * share / share.sum()), chain)
+
+            for start in (np.zeros(size), np.log(v)):
+                best = min(best, minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9}).fun)
+    return best
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_other_telescope_is_cheaper(seed, shared):
+    """Brute force over levels and probabilities, on ladders with dear and vain levels among them."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    prices = np.sort(2.0 ** (rng.uniform(0.3, 5) * np.arange(n)) * np.exp(0.3 * rng.normal(size=n)))
+    norms = 2.0 ** -np.arange(n) * np.exp(rng.choice([0.1, 1.0]) * rng.normal(size=n))
+    sigma = norms[1] * 10 ** rng.uniform(-2, 0.5)
+    h = table(np.zeros((n, 1)), prices, shared)
     t = Telescope.cheapest(h, sigma, norms)
-    price = np.array([h.step_cost(k) for k in h.levels])
-    assert float(((1 / t.p - 1) * norms**2).sum()) <= sigma**2 + 1e-12 * (sigma**2 + (norms**2).sum())
+    total = dict(zip(h.levels, np.cumsum(norms), strict=True))
+    spent = sum((1 / q - 1) * (total[k] - total[j]) ** 2 for (j, k), q in zip(pairwise(t.levels), t.p[1:], strict=True))
+    assert spent <= sigma**2 * (1 + 1e-9)
+    assert t.expected_cost() == pytest.approx(every_telescope(prices, norms, sigma**2, shared), rel=1e-5)
 
-    def cost(p, cut):
-        return prices[cut - 1] + float(p[cut:] @ price[cut:])
 
-    ours = min(cost(t.p, cut) for cut in range(1, len(prices) + 1) if (t.p[:cut] == 1).all())
-    for cut in range(1, len(prices) + 1):
-        rest = by_bisection(norms[cut:] ** 2, price[cut:], sigma**2)
-        assert ours <= cost(np.concatenate([np.ones(cut), rest]), cut) * (1 + 1e-6)
+def test_an_evaluation_shared_by_two_increments_is_charged_once_in_the_optimum():
+    """gamma = 1, levels 1 to 6, sigma = 1/16: paid in pairs the optimum would be the finest level alone, 64."""
+    h = biased(lambda y: y, 1.0, 1.0, range(1, 7), alternate=True)
+    t = Telescope.cheapest(h, 1 / 16, [3 * 2.0**-k for k in range(1, 7)])
+    assert t.expected_cost() == pytest.approx(32 + 64 * 0.36, rel=1e-3)  # (1/0.36 - 1)(3/64)^2 = 1/256
+    assert t.variance(np.zeros(1)) <= 1 / 256 * (1 + 1e-12)
+
+
+def test_a_level_in_vain_is_left_out():
+    h = table(np.zeros((4, 1)), [1.0, 30.0, 33.0, 1000.0])
+    assert Telescope.cheapest(h, 1.0, [1.0, 1.0, 0.0, 0.5]).levels[1] != 5
+    square = [[0, 1.0, 0.1, 0.1], [0, 0, 1.0, 1.0], [0, 0, 0, 0.02], [0, 0, 0, 0]]
+    assert 4 not in Telescope.cheapest(h, 0.1, square).levels  # the second level is further off than the first
 
 
 @pytest.mark.parametrize("finest", [12, 40])
@@ -294,21 +354,19 @@ def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
 def test_the_optimum_is_never_dearer_than_the_closed_form(rate, finest):
     h = worst(rate, finest)
 
-    def objective(t):
-        tail = sum(p * h.step_cost(k) for k, p in zip(t.levels, t.p, strict=True) if k > t.prefix)
-        return h.cost(t.prefix) + tail
-
     for exponent in range(-finest, 1, 4):
         closed = Telescope.for_accuracy(h, 2.0**-finest, 2.0**exponent, rate)
         best = Telescope.cheapest(h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
-        assert objective(best) <= objective(closed) * (1 + 1e-9)
+        assert best.expected_cost() <= closed.expected_cost() * (1 + 1e-9)
 
 
 def test_a_vanishing_increment_costs_nothing_and_stays_unbiased():
     h = table([[1.0], [1.0], [3.0]], [1.0, 10.0, 1000.0])
     t = Telescope.cheapest(h, 1.0, [1.0, 0.0, 2.0])
-    assert 0 < t.p[1] < 1e-9
     np.testing.assert_allclose(t.mean(np.zeros(1)), [3.0])
+    end = Telescope.cheapest(h, 1.0, [1.0, 2.0, 0.0])
+    assert end.levels[-1] == 5
+    assert 0 < end.p[-1] < 1e-9
 
 
 @pytest.mark.parametrize(
