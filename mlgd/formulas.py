@@ -1,7 +1,7 @@
 """The paper's exponents, bounds and constants, each one sympy expression: what the reader sees, what the plan evaluates.
 
 Names ending in nothing are the paper's; those marked `executed` carry what running costs and the paper leaves out:
-the ceiling on the number of steps, the rounding of delta to a level, two evaluations an increment and the
+the ceiling on the number of steps, the rounding of delta to a level, two evaluations per increment and the
 coarsest level drawn at every call.
 """
 
@@ -11,6 +11,7 @@ import sympy as sp
 
 gamma, c, beta, mu, d0, eps, eta = sp.symbols("gamma c beta mu d_0 varepsilon eta", positive=True)
 delta, sigma, T, n, first, nu, theta = sp.symbols("delta sigma T n k_min nu theta", positive=True)
+total = sp.Symbol("Sigma_sigma", positive=True)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
 t, horizon = sp.symbols("t T_c", nonnegative=True)
 kappa = beta / mu
 _half = sp.Rational(1, 2)
@@ -52,6 +53,11 @@ CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest
 }
 # The coarsest level that the closed form draws with certainty (n = 1 errs on the coarse side); all coarser ones too.
 START = {name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2) for name, scale in SCALE.items()}
+ORDER = c**gamma * total**2 / sigma**2  # one call at any rate, up to a factor of gamma and the coarsest level
+OPTIMUM = {  # the cheapest call, sigma >= delta; the lower side where levels are no better than promised
+    "lower": (1 - 2**-gamma) * (FIRST + ORDER / 5),
+    "upper": FIRST + 9 * PAIR * ORDER,
+}
 ALL_LEVELS = (c / delta) ** gamma / (1 - 2**-gamma)  # every level down to delta, once each: no call costs more
 
 # --- Theorem 1: descent --------------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""Prices of one call against values worked out by hand, and against the theorem's two sides."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mlgd import Telescope
+from mlgd import formulas as F
+from mlgd.experiment import calls
+
+
+def test_errors_and_prices_equal_their_bounds():
+    h = calls.ladder(3.0, 5)
+    assert [float(abs(h.value(k, np.zeros(1))[0])) for k in h.levels] == [2.0**-k for k in h.levels]
+    assert [h.cost(k) for k in h.levels] == [8.0**k for k in h.levels]
+
+
+def test_the_sum_counts_levels_at_the_threshold():
+    assert calls.level_sum(2.0, 10, 2.0**-4) == 7
+    assert calls.level_sum(2.0, 10, 2.0**-4.5) == 6
+    assert calls.level_sum(2.0, 10, 8.0, coarsest=1) == 9
+    assert calls.level_sum(2.0, 10, 8.0) == 14
+
+
+@pytest.mark.parametrize(("gamma", "sigma"), list(itertools.product((0.5, 2.0, 3.0), (2.0**-5, 0.1, 8.0))))
+@pytest.mark.parametrize("alternate", [True, False])
+def test_the_cheapest_call_lies_between_the_two_sides(gamma, sigma, alternate):
+    low, high = calls.sides(gamma, 5, sigma)
+    price = calls.cheapest(gamma, 5, sigma, alternate=alternate).expected_cost()
+    assert low <= price <= high
+
+
+def test_no_telescope_of_a_grid_is_below_the_lower_side():
+    low, _ = calls.sides(1.0, 4, 0.125)
+    h, grid = calls.ladder(1.0, 4), np.linspace(0.1, 1.0, 10)
+    for size in range(1, 4):
+        for levels in itertools.combinations(range(1, 4), size):
+            for p in itertools.product(grid, repeat=size):
+                t = Telescope(h, {levels[0]: 1.0, **dict(zip((*levels[1:], 4), p, strict=True))})
+                if t.variance(np.zeros(1)) <= 0.125**2:
+                    assert t.expected_cost() >= low
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.5, 2.0, 2.5, 4.0])
+def test_the_closed_form_obeys_its_price(gamma):
+    for sigma in 2.0 ** np.arange(-10.0, 4.0):
+        t = Telescope.for_accuracy(calls.ladder(gamma, 8), 2.0**-8, sigma, gamma)
+        assert t.expected_cost() <= calls.closed_form_price(gamma, 8, sigma)
+
+
+def test_the_sides_are_the_formulas():
+    low, high = calls.sides(2.0, 3, 0.25)
+    assert low == pytest.approx(0.75 * (4 + 2**2 * 16 / 5))
+    assert high == pytest.approx(4 + 9 * 1.25 * 2**2 * 16)
+    assert set(F.OPTIMUM) == {"lower", "upper"}
