@@ -1,166 +1,286 @@
-"""Measuring a hierarchy: bias, increment and price of each level, the rate they follow, and what to mend.
+"""Measuring a hierarchy: bias, increment and price of each level, the laws they follow, and what to mend.
 
-Levels are deterministic, so nothing is sampled: one evaluation a level and point, and every number is exact there.
+Levels are deterministic, so nothing is sampled: one evaluation per level and point, and every number is exact there.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, function, positive
+from .plans import Problem
+from .rates import Line, Regularity, line, regularity
 
-RESOLUTION = 0.02  # gamma is read to 2% at best: what a fit over a few levels can carry
+NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Monte Carlo rate; a wider one tells nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Audit:
-    """What `audit` found: per level the bias, the increment and the price; the fitted law; warnings with remedies."""
+    """What `audit` found: per level bias, increment, price and change; the fitted laws; warnings with remedies.
 
-    levels: tuple[int, ...]
+    `bias`, `increment`: the largest over the points; `change`: the largest |D_k(y) - D_k(y')|/|y - y'| of the
+    increments D_k = A_k - A_{k-}. `gamma` has the range `gamma_range`; `regime` is 'ETMC', 'MC', 'HTMC' or 'unknown'.
+    `regularity` is 'smooth' (the change is Lipschitz in y and falls with the level), 'rough' or 'unknown'.
+    `cost` is what this audit paid, `evaluations` how often it asked each level; `values` are kept for later use.
+    """
+
+    of: Hierarchy
+    points: tuple[np.ndarray, ...]
+    values: dict[int, np.ndarray]
+    referred: bool  # whether bias is measured against a reference, and not against the finest level
     bias: np.ndarray
     increment: np.ndarray
     price: np.ndarray
-    gamma: float
-    gamma_error: float
+    law: Line
     c: float
-    r2: float
-    fitted: tuple[int, ...]
-    regime: str
     coarse_norm: float
-    warnings: tuple[str, ...]
+    field: Regularity
+    evaluations: dict[int, int]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The levels that were measured."""
+        return self.of.levels
+
+    @property
+    def gamma(self) -> float:
+        """The rate: price grows like accuracy^-gamma; nan where the error does not fall."""
+        return 1 / self.law.slope if self.law.slope > 0 else math.nan
+
+    @property
+    def gamma_range(self) -> tuple[float, float]:
+        """Where gamma lies: Student's 98% interval of the line through the levels, no tighter than 2%."""
+        low, high = self.law.low, self.law.high
+        return (1 / high if 0 < high < math.inf else 0.0), (1 / low if low > 0 else math.inf)
+
+    @property
+    def gamma_error(self) -> float:
+        """The longer half of the range."""
+        return max(self.gamma_range[1] - self.gamma, self.gamma - self.gamma_range[0])
+
+    @property
+    def r2(self) -> float:
+        """How much of the scatter of log error the line explains."""
+        return self.law.r2
+
+    @property
+    def fitted(self) -> tuple[int, ...]:
+        """The levels that the line goes through."""
+        return tuple(self.levels[i] for i in self.law.used)
+
+    @property
+    def regime(self) -> str:
+        """'ETMC' (gamma < 2), 'MC' or 'HTMC' (gamma > 2) where a line carries it, else 'unknown'."""
+        low, high = self.gamma_range
+        if len(self.law.used) < 3 or self.r2 < 0.9 or not self.gamma > 0:
+            return "unknown"
+        if low > 2 or high < 2:
+            return "HTMC" if low > 2 else "ETMC"
+        return "MC" if NEAR_TWO[0] <= low and high <= NEAR_TWO[1] else "unknown"
+
+    @property
+    def regularity(self) -> str:
+        """'smooth', 'rough' or 'unknown'."""
+        return self.field.verdict
+
+    @property
+    def change(self) -> np.ndarray:
+        """Per level the largest |D_k(y) - D_k(y')|/|y - y'| seen; nan with one point."""
+        return self.field.change
+
+    @property
+    def cost(self) -> float:
+        """What this audit paid."""
+        return float(sum(n * self.of.cost(k) for k, n in self.evaluations.items()))
 
     def price_at(self, delta: float) -> float:
         """The price of one gradient at accuracy delta, by the fitted law (c/delta)^gamma."""
-        if not delta > 0:
-            raise ValueError(f"delta must be positive; got {delta!r}")
-        return (self.c / delta) ** self.gamma
+        return (self.c / positive("delta", delta)) ** self.gamma
+
+    @property
+    def tail(self) -> float:
+        """What lies beyond an increment, in units of it, if the ladder went on as it does: ratio/(1 - ratio)."""
+        used = list(self.law.used)
+        if not self.law.slope > 0 or len(used) < 2:
+            return 1.0  # as if increments halved; a warning says that it is not known
+        ratio = 2.0 ** (-self.law.slope * float(np.mean(np.diff(np.log2(self.price[used])))))
+        return ratio / (1 - ratio)
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The levels measured, with what was measured declared in place of the assumed accuracies.
+
+        Without a reference a level's accuracy is its distance to the finest one plus that one's own, which is the
+        tail that the increments show.
+        """
+        accuracy = self.bias.copy()
+        if not self.referred:
+            last = self.increment[-1] * self.tail if len(self.levels) > 1 else self.of.accuracy(self.levels[-1])
+            accuracy += last
+        accuracy = np.maximum(accuracy, max(1e-16 * self.coarse_norm, 1e-300))
+        accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # a level is no worse than those after it are
+        return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
+
+    def problem(self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0) -> Problem:
+        """A Problem with the measured gamma, c and first level; `scale`, an estimate's, gives all the rest.
+
+        Of a range it takes the safe end: the largest beta and d0, the smallest mu.
+        """
+        if not self.gamma > 0:
+            raise ValueError(
+                "this audit found no rate gamma (the error does not fall with the price): mend what its warnings say, "
+                "or give Problem a gamma and c that you know"
+            )
+        given = {"beta": beta, "d0": d0, "mu": mu}
+        if scale is not None:
+            if beta is not None or d0 is not None or mu != 0.0:
+                raise ValueError("give either an estimate or beta=, d0= and mu=, not both")
+            if not hasattr(scale, "measures"):
+                raise ValueError(f"problem takes what estimate(h, y0) returned, or beta=, d0=, mu=; got {scale!r:.60}")
+            far = scale.d0.high if math.isfinite(scale.d0.high) else scale.d0.best
+            given = {"beta": scale.beta.high, "d0": far, "mu": scale.mu.low, "measures": scale.measures}
+        elif beta is None or d0 is None:
+            raise ValueError("problem needs beta= and d0=, or what estimate(h, y0) returned")
+        first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
+        return Problem(gamma=self.gamma, c=self.c, first=first, **given)
 
     def __str__(self) -> str:
-        rows = ["level        bias   increment       price  used"]
-        for k, b, i, p in zip(self.levels, self.bias, self.increment, self.price, strict=True):
-            rows.append(f"{k:5d}  {b:10.3g}  {i:10.3g}  {p:10.3g}  {'fit' if k in self.fitted else ''}")
-        law = f"gamma = {self.gamma:.3f} +- {self.gamma_error:.3f}, c = {self.c:.3g}, R2 = {self.r2:.4f}: {self.regime}"
-        return "\n".join([*rows, law, *(f"! {w}" for w in self.warnings)])
+        rows = ["level        bias   increment      change       price  used"]
+        for k, b, i, d, p in zip(self.levels, self.bias, self.increment, self.change, self.price, strict=True):
+            rows.append(
+                f"{k:5d}  {b:10.3g}  {i:10.3g}  {d:10.3g}  {p:10.3g}  {'fit' if k in self.fitted else ''}".rstrip()
+            )
+        low, high = self.gamma_range
+        law = f"gamma = {self.gamma:.3f} ({low:.3f} to {high:.3f}), c = {self.c:.3g}, R2 = {self.r2:.4f}: {self.regime}"
+        order = "" if math.isnan(self.field.order) else f", they change like distance^{self.field.order:.2f}"
+        return "\n".join([*rows, law, f"increments are {self.regularity}{order}", *(f"! {w}" for w in self.warnings)])
 
 
-def audit(h: Hierarchy, points: Sequence[np.ndarray], reference: Callable | None = None) -> Audit:
-    """Measure a hierarchy at some points: exact, one evaluation a level and point, nothing sampled.
+def audit(
+    h: Hierarchy, points: Iterable, reference: Callable | None = None, *, levels=None, known: Audit | None = None
+) -> Audit:
+    """Measure a hierarchy at some points: exact, one evaluation per level and point, nothing sampled.
 
-    Bias is the largest distance to `reference(y)` (the finest level when there is none). The rate gamma is the slope
-    of log price against -log bias, read off the root mean square over the points, which moves less than the largest;
-    without a reference it is read off the increments, which the finite end of the ladder does not bend. The prefactor c
-    belongs to the largest. A plateau at the coarse end is recognised and left out of the fit.
+    Bias is the distance to `reference(y)` (to the finest level when there is none). The rate gamma comes from how the
+    bias falls with the price; without a reference it is read off the increments, which the finite end of the ladder
+    does not bend. How increments change with y is told from three points or more, two of them close. A single vector
+    is one point. `levels`: measure these only; `known`: an earlier audit at the same points, not paid again.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=0.5, levels=range(2, 9))
     >>> report = audit(h, [np.ones(2)], reference=lambda y: y)
     >>> round(report.gamma, 3), round(report.c, 3), report.regime, round(report.price_at(0.01))
     (3.0, 0.5, 'HTMC', 125000)
+    >>> report.hierarchy.accuracy(8) == 2.0**-8, report.problem(beta=1, d0=2).first, report.cost == sum(report.price)
+    (True, 2, True)
     """
-    points = [h.check(p, levels=()) for p in (points if isinstance(points, Sequence | np.ndarray) else list(points))]
-    if not points:
-        raise ValueError("audit needs at least one point: give the start and a few iterates")
-    n = len(h.levels)
-    distance, gap, coarse = np.zeros((len(points), n)), np.zeros((len(points), n)), 0.0
-    for row, y in enumerate(points):
-        values = [h.checked(k, y) for k in h.levels]
-        truth = values[-1] if reference is None else np.asarray(reference(y), float)
-        coarse = max(coarse, float(np.linalg.norm(values[0])))
-        for i, v in enumerate(values):
-            distance[row, i] = np.linalg.norm(v - truth)
-            gap[row, i] = np.linalg.norm(v - values[i - 1]) if i else np.linalg.norm(v)
-    bias, increment = distance.max(axis=0), gap.max(axis=0)
+    if not isinstance(h, Hierarchy):
+        raise ValueError(f"audit measures a Hierarchy; got {h!r:.60}")
+    points = _points(h, points)
+    if reference is not None:
+        function("reference", reference)
+    h = h if levels is None else h.only(levels)
+    values = _kept(points, known)
+    evaluations = {k: len(points) for k in h.levels if k not in values}
+    truths = None if reference is None else np.array([_truth(reference, y) for y in points])
+    for k in evaluations:
+        values[k] = np.array([h.value(k, y) for y in points])
+    stack = np.array([values[k] for k in h.levels])
+    increments = np.diff(stack, axis=0, prepend=0.0)
+    distance, gap = (_norms(stack - (stack[-1] if truths is None else truths)), _norms(increments))
+    bias, increment, coarse = distance.max(axis=1), gap.max(axis=1), float(gap[0].max())
     price = np.array([float(h.cost(k)) for k in h.levels])
-    size, sample, first = (bias, distance, 0) if reference is not None else (increment, gap, 1)
-    usable = [i for i in range(first, n) if size[i] > 1e-13 * max(1.0, coarse)]
-    typical = np.sqrt((sample**2).mean(axis=0))
-    slope, error, r2, used = _fit(-np.log2(np.maximum(typical, 1e-300)), np.log2(price), usable)
-    intercept = float(np.mean(np.log2(price[used]) + slope * np.log2(size[used]))) if used else math.nan
-    # without a reference the bias behind an increment is the geometric tail that follows it
-    ratio = 2.0 ** np.mean(np.diff(np.log2(size[used]))) if len(used) > 1 else 0.5
-    tail = 1.0 if reference is not None else (ratio / (1 - ratio) if ratio < 1 else math.inf)
-    gamma = slope if math.isfinite(slope) and slope > 0 else math.nan
-    gamma_error = max(2 * error, RESOLUTION * abs(slope)) if math.isfinite(slope) else math.nan
-    c = 2.0 ** (intercept / gamma) * tail if gamma > 0 else math.nan
-    regime = "unknown"
-    if gamma > 0:
-        regime = "MC" if abs(gamma - 2) <= gamma_error else ("HTMC" if gamma > 2 else "ETMC")
-    warnings = _warnings(h, bias, increment, price, usable, used, gamma, r2, coarse, reference is None)
-    return Audit(
-        h.levels, bias, increment, price, gamma, gamma_error, c, r2, tuple(h.levels[i] for i in used), regime, coarse,
-        tuple(warnings),
+    sample, first = (gap, 1) if truths is None else (distance, 0)
+    floor = 1e-13 * float(_norms(stack).max())
+    usable = [i for i in range(first, len(price)) if sample[i].max() > floor]
+    law = line(price, np.sqrt((sample**2).mean(axis=1)), usable)  # the mean square moves less than the largest
+    report = Audit(
+        h, tuple(points), values, truths is not None, bias, increment, price, law, math.nan, coarse,
+        regularity(points, increments, floor), evaluations,
     )  # fmt: skip
+    if report.gamma > 0:  # the prefactor belongs to the largest
+        used = list(law.used)
+        c = 2.0 ** float(np.mean(np.log2(price[used]) / report.gamma + np.log2(sample.max(axis=1)[used])))
+        report = replace(report, c=c * (1.0 if report.referred else report.tail))
+    return replace(report, warnings=tuple(_warnings(report, usable)))
 
 
-def _fit(x, y, usable):
-    """Least squares of y on x over the longest run of usable indices, from the fine end, that a line carries."""
-    best = None
-    for start in range(max(1, len(usable) - 2)):
-        used = usable[start:]
-        if len(used) < 2:
-            break
-        a, b = x[used], y[used]
-        spread = a - a.mean()
-        if not spread.any():
-            continue
-        slope = float(spread @ b / (spread @ spread))
-        residual = b - b.mean() - slope * spread
-        total = float(((b - b.mean()) ** 2).sum())
-        r2 = 1 - float(residual @ residual) / total if total else 0.0
-        error = math.sqrt(float(residual @ residual) / max(1, len(used) - 2) / float(spread @ spread))
-        result = (slope, error, r2, used)
-        if r2 >= 0.995:
-            return result
-        if best is None or r2 > best[2]:
-            best = result
-    return best or (math.nan, math.nan, 0.0, usable)
+def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
+    """Points as float arrays of one shape; a vector of numbers is one point."""
+    try:
+        given = [] if isinstance(points, str) else list(points)
+    except TypeError:
+        given = []
+    if not given:
+        raise ValueError(f"audit needs at least one point, as in audit(h, [y0, y1]); got {points!r:.60}")
+    found = (
+        [h.point(given)]
+        if all(np.isscalar(p) or getattr(p, "ndim", 1) == 0 for p in given)
+        else [h.point(p) for p in given]
+    )
+    if len({p.shape for p in found}) > 1:
+        raise ValueError(f"the points must have one shape; got {[p.shape for p in found]}")
+    return found
 
 
-def _warnings(h, bias, increment, price, usable, used, gamma, r2, coarse, no_reference):
-    out = []
-    # without a reference the finest levels are measured against themselves: there the increments tell
-    size, start = (increment, 2) if no_reference else (bias, 1)
-    worse = [h.levels[i] for i in range(start, len(price)) if size[i] >= size[i - 1] > 0]
-    if worse:
-        out.append(
-            f"levels {worse} do not improve on the one before: drop them, or check that they refine the same gradient"
+def _kept(points: list[np.ndarray], known: Audit | None) -> dict[int, np.ndarray]:
+    if known is None:
+        return {}
+    if len(known.points) != len(points) or any((a != b).any() for a, b in zip(known.points, points, strict=True)):
+        raise ValueError("known must be an audit at the same points: its values are used again")
+    return dict(known.values)
+
+
+def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:
+    value = np.asarray(reference(y.copy()), float)
+    if value.shape != y.shape or not np.isfinite(value).all():
+        raise ValueError(f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}")
+    return value
+
+
+def _norms(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors.reshape(*vectors.shape[:2], -1), axis=2)
+
+
+def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
+    h, n, after = a.of, len(a.levels), a.law.used[0] if a.law.used else 0
+
+    def named(indices) -> list[int]:
+        return [a.levels[i] for i in indices]
+
+    # without a reference the finest levels are measured against themselves: there the increments tell, from the
+    # second one on, since the coarsest level's is no increment
+    size, start = (a.bias, 1) if a.referred else (a.increment, 2)
+    if worse := named(i for i in range(start, n) if size[i] >= size[i - 1] > 0):
+        yield f"levels {worse} do not improve on the one before: drop them, or check that they refine the same gradient"
+    if cheap := named(i for i in range(1, n) if a.price[i] <= a.price[i - 1]):
+        yield f"the price does not grow at levels {cheap}: drop the coarser level there, it buys nothing"
+    if off := named(i for i in usable if i < after):
+        yield f"levels {off} do not follow the law of the finer ones and are left out of the fit: start at {a.levels[after]}"
+    if exact := named(i for i in range(n) if a.referred and i not in usable):
+        yield f"levels {exact} are exact to rounding: stop the ladder at the first of them"
+    if a.regime == "unknown":
+        low, high = a.gamma_range
+        yield (
+            f"no line carries the fit (R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}): "
+            "add levels, and do not plan with gamma"
         )
-    cheap = [h.levels[i] for i in range(1, len(price)) if price[i] <= price[i - 1]]
-    if cheap:
-        out.append(f"the price does not grow at levels {cheap}: drop the coarser level there, it buys nothing")
-    flat = [h.levels[i] for i in usable if i not in used]
-    if flat:
-        out.append(
-            f"levels {flat} lie on a plateau and are left out of the fit: start the ladder at {h.levels[used[0]]}"
+    if not a.referred and not (a.law.slope > 0 and len(a.law.used) > 1):
+        yield "how far the finest level is off cannot be told from these levels: add one, or give a reference"
+    slack = 0.0 if a.referred else h.accuracy(a.levels[-1])
+    if claimed := [k for k, b in zip(a.levels, a.bias, strict=True) if b > (h.accuracy(k) + slack) * (1 + 1e-9)]:
+        yield f"the bias exceeds the declared accuracy at levels {claimed}: plan on this report, which declares what it measured"
+    pairs = [(i, h.accuracy(a.levels[i]) + h.accuracy(a.levels[i - 1])) for i in range(1, n)]
+    if broken := named(i for i, bound in pairs if a.increment[i] > bound * (1 + 1e-9)):
+        yield f"increments break their law at levels {broken} (above the sum of two accuracies): declare larger accuracies"
+    if a.coarse_norm > 3 * h.accuracy(a.levels[0]):
+        yield (
+            f"the coarsest level has norm {a.coarse_norm:.3g}, above 3 x its accuracy {h.accuracy(a.levels[0]):.3g}: draw it "
+            "always (the default), the paper's own probability for it is unsafe here"
         )
-    floor = [h.levels[i] for i in range(len(price)) if i not in usable and (i or not no_reference) and bias[i] == 0]
-    if floor and not no_reference:
-        out.append(f"levels {floor} are exact to rounding: stop the ladder at the first of them")
-    if len(used) < 3 or r2 < 0.98 or not gamma > 0:
-        out.append(
-            f"no line carries the fit (R2 = {r2:.3f} over {len(used)} levels): use more levels or more points, and do not plan with gamma"
-        )
-    slack = h.accuracy(h.levels[-1]) if no_reference else 0.0
-    claimed = [k for k, b in zip(h.levels, bias, strict=True) if b > (h.accuracy(k) + slack) * (1 + 1e-9)]
-    if claimed:
-        out.append(
-            f"the bias exceeds the declared accuracy at levels {claimed}: declare accuracy(k) no smaller than the bias"
-        )
-    law = [
-        h.levels[i]
-        for i in range(1, len(price))
-        if increment[i] > (h.accuracy(h.levels[i]) + h.accuracy(h.levels[i - 1])) * (1 + 1e-9)
-    ]
-    if law:
-        out.append(
-            f"increments break their law at levels {law} (above the sum of two accuracies): declare larger accuracies"
-        )
-    reach = h.accuracy(h.levels[0])
-    if coarse > 3 * reach:
-        out.append(
-            f"the coarsest level has norm {coarse:.3g}, above 3 x its accuracy {reach:.3g}: draw it always (the default), "
-            "the paper's own probability for it is unsafe here"
-        )
-    return out
+    if a.field.doubt:
+        yield a.field.doubt

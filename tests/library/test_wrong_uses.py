@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy
+from mlgd import Hierarchy, audit
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
 
@@ -109,4 +109,41 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(EXAMPLES)])
 def test_a_wrong_example_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+REPORT = audit(H, [Y, 2 * Y])
+AUDIT = [
+    (lambda: audit(evaluate, [Y]), "audit measures a Hierarchy; got <function"),
+    (lambda: audit(H, []), r"audit needs at least one point, as in audit\(h, \[y0, y1\]\); got \[\]"),
+    (lambda: audit(H, None), "audit needs at least one point, .* got None"),
+    (lambda: audit(H, 3.0), "audit needs at least one point, .* got 3.0"),
+    (lambda: audit(H, "start"), "audit needs at least one point, .* got 'start'"),
+    (lambda: audit(H, np.zeros((0, 3))), "audit needs at least one point"),
+    (lambda: audit(H, [np.zeros(0)]), "at least one entry; got an empty array"),
+    (lambda: audit(H, [Y, np.ones(2)]), r"the points must have one shape; got \[\(3,\), \(2,\)\]"),
+    (lambda: audit(H, [Y, Y * math.nan]), "the point has a non-finite entry"),
+    (lambda: audit(H, ["start", "end"]), "a point must be an array of numbers"),
+    (lambda: audit(H, [Y], reference=Y), r"reference must be a function; got array.*: give reference\(y\)"),
+    (
+        lambda: audit(H, [Y], reference=lambda y: y[:1]),
+        r"reference\(y\) must be finite and of shape \(3,\); got shape \(1,\)",
+    ),
+    (lambda: audit(H, [Y], reference=lambda y: y * math.nan), r"reference\(y\) must be finite"),
+    (lambda: audit(H, [Y], levels=[1, 9]), "level 9 is not one of 1..6"),
+    (lambda: audit(H, [Y], known=REPORT), "known must be an audit at the same points"),
+    (lambda: REPORT.price_at(0), "delta must be positive and finite; got 0"),
+    (lambda: REPORT.problem(), r"problem needs beta= and d0=, or what estimate\(h, y0\) returned"),
+    (lambda: REPORT.problem(beta=1.0), "problem needs beta= and d0="),
+    (lambda: REPORT.problem(2.0), r"problem takes what estimate\(h, y0\) returned, or beta=, d0=, mu=; got 2.0"),
+    (lambda: REPORT.problem(REPORT, beta=1.0), "give either an estimate or beta=, d0= and mu=, not both"),
+    (lambda: REPORT.problem(beta=-1.0, d0=1.0), "beta must be .*positive"),
+    (lambda: REPORT.problem(beta=1.0, d0=1.0, mu=2.0), "mu must lie in"),
+    (lambda: FLAT.problem(beta=1.0, d0=1.0), "this audit found no rate gamma"),
+]
+FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(AUDIT)])
+def test_a_wrong_audit_is_refused(use, sentence):
     refused(use, sentence)
