@@ -1,3 +1,19 @@
+// Folds are closed where scripts run, and opened for a link that leads into them and for printing.
+document.addEventListener("DOMContentLoaded", () => {
+  const folds = document.querySelectorAll("details.mlgd-fold");
+  const reveal = () => {
+    const goal = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!goal || !goal.closest("details.mlgd-fold, .mlgd-check")) return;
+    goal.querySelectorAll("details.mlgd-fold").forEach((fold) => (fold.open = true));
+    for (let fold = goal.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    goal.scrollIntoView();
+  };
+  folds.forEach((fold) => (fold.open = false));
+  reveal();
+  window.addEventListener("hashchange", reveal);
+  window.addEventListener("beforeprint", () => folds.forEach((fold) => (fold.open = true)));
+});
+
 // Filters for the ledger's tables. Without this script the tables are simply all there.
 document.addEventListener("DOMContentLoaded", () => {
   const tables = [...document.querySelectorAll("table.mlgd-ledger")];

@@ -27,18 +27,8 @@ import numpy as np
 import sympy as sp
 
 from .boxes import Check, Group, show
-from .twins import (
-    Source,
-    alike,
-    failing_point,
-    is_zero,
-    looks_at_its_argument,
-    near_misses,
-    negative_somewhere,
-    positive_on,
-    satisfied,
-    student,
-)
+from .twins import alike, failing_point, is_zero, near_misses, negative_somewhere, positive_on, satisfied, student
+from .typed import Source, looks_at_its_argument
 
 __all__ = ["CheckFailed", "certificate", "cited", "enclosure", "exact", "group", "identity", "measured", "refuted"]
 __all__ += ["show", "statistical"]

@@ -1,13 +1,14 @@
-"""What the book must be, as functions that return a sentence for each thing that is wrong.
+"""What the pages must be, as functions that return a sentence for each thing that is wrong.
 
 The tests call each of them on the book itself, where it must find nothing, and on a copy broken on purpose, where it
-must find what was broken.
+must find what was broken. The limits of a chapter are in `limits`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -15,7 +16,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from mlgd.book.chapters import code_cells, read
+from .boxes import checks_in
+from .chapters import code_cells, notebooks, read
 
 GLUE_USE = re.compile(r"\{glue(?::(?:text|math|md|figure|any))?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M)
 OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//", re.I)
@@ -23,16 +25,16 @@ LOADED_BY_SCRIPT = re.compile(r"""["'](https?://[^"']+?\.(?:js|mjs|css|woff2?|pn
 LOADED_BY_STYLE = re.compile(r"""(?:@import\s+(?:url\()?|url\()\s*["']?((?:https?:)?//[^"')\s]+)""")
 
 
-def notebooks(book: Path) -> Iterator[tuple[str, NotebookNode]]:
+def chapters(book: Path) -> Iterator[tuple[str, NotebookNode]]:
     """Each chapter's name and notebook."""
-    for path in sorted(book.glob("*.ipynb")):
-        yield path.stem, read(path)
+    for name, path in notebooks(book).items():
+        yield name, read(path)
 
 
 def figure_problems(book: Path) -> list[str]:
     """Figures without alt text, caption or name, and names used twice."""
     problems, seen = [], set()
-    for chapter, notebook in notebooks(book):
+    for chapter, notebook in chapters(book):
         for number, cell in enumerate(code_cells(notebook), 1):
             if not any(mime.startswith("image/") for out in cell.outputs for mime in out.get("data", {})):
                 continue
@@ -62,7 +64,7 @@ def glue_problems(book: Path) -> list[str]:
     """Keys glued and never quoted, quoted and never glued, or glued twice."""
     defined: list[str] = []
     used: set[str] = set()
-    for _, notebook in notebooks(book):
+    for _, notebook in chapters(book):
         defined += glued(notebook)
         used |= glue_uses("\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"))
     for page in sorted(book.glob("*.md")):
@@ -77,6 +79,15 @@ def glue_uses(prose: str) -> set[str]:
     """The keys a text quotes; a key may come with a page (page::key) or a format (key:.2f)."""
     keys = [inline or block for inline, block in GLUE_USE.findall(prose)]
     return {key.rpartition("::")[2].partition(":")[0] for key in keys}
+
+
+def anchor_problems(book: Path) -> list[str]:
+    """Checks of one page that share an anchor: no link could tell them apart."""
+    counts = {name: Counter(check["anchor"] for check in checks_in(path)) for name, path in notebooks(book).items()}
+    found = [(name, anchor) for name, count in counts.items() for anchor, n in count.items() if n > 1]
+    return [
+        f"{name}: two checks have the anchor {anchor}: say in the statements what each adds" for name, anchor in found
+    ]
 
 
 def pages(html: Path) -> Iterator[tuple[str, BeautifulSoup]]:

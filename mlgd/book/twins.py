@@ -1,15 +1,10 @@
-"""What makes a check able to fail: deciding zero, near misses, points that refute them, and sides that someone typed."""
+"""What makes a check able to fail: zero decided exactly, near misses, and points that refute a stronger claim."""
 
-import ast
-import dis
-import inspect
 import itertools
-import linecache
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from numbers import Number
-from types import CodeType, FrameType
 
 import numpy as np
 import sympy as sp
@@ -231,93 +226,3 @@ def student(degrees: int, tail: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle) > tail else (low, middle)
     return high
-
-
-# --- sides that someone typed --------------------------------------------------------------------------------
-
-WRAPPERS = set(
-    "Rational Integer Float S sympify nsimplify Fraction Decimal mpf array asarray float int bool complex abs".split()
-)
-WRAPPERS |= set("round min max sum tuple list dict set isclose allclose all any len sorted sqrt".split())
-MODULES = set("sp sympy np numpy math mp mpmath".split())
-
-
-class Source:
-    """The source of the call that a frame is executing: which of its arguments are typed, and which are the same."""
-
-    def __init__(self, frame: FrameType, function: Callable):
-        self.arguments: dict[str, ast.expr] = {}
-        self.assigned: dict[str, ast.expr] = {}
-        where = inspect.getframeinfo(frame, context=0).positions
-        try:
-            tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
-        except SyntaxError:
-            return
-        names = [
-            t.id for n in ast.walk(tree) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
-        ]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                if names.count(node.targets[0].id) == 1:
-                    self.assigned[node.targets[0].id] = node.value
-            place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), getattr(node, "end_lineno", 0))
-            if isinstance(node, ast.Call) and place == (where.lineno, where.col_offset, where.end_lineno):
-                starred = any(isinstance(a, ast.Starred) for a in node.args) or any(
-                    k.arg is None for k in node.keywords
-                )
-                if not starred and getattr(node.func, "id", getattr(node.func, "attr", "")) == function.__name__:
-                    keywords = {k.arg: k.value for k in node.keywords}
-                    self.arguments = inspect.signature(function).bind_partial(*node.args, **keywords).arguments
-
-    def typed(self, *names: str) -> bool:
-        """Whether each of these arguments is made of constants alone, wrapped or named in the same cell or not."""
-        return all(name in self.arguments and self._typed(self.arguments[name]) for name in names)
-
-    def same(self, one: str, other: str) -> bool:
-        """Whether two arguments are the same words."""
-        if one not in self.arguments or other not in self.arguments:
-            return False
-        return ast.dump(self.arguments[one]) == ast.dump(self.arguments[other])
-
-    def _typed(self, node: ast.AST, known: frozenset[str] = frozenset()) -> bool:
-        match node:
-            case ast.Name(id=name):
-                return name in self.assigned and name not in known and self._typed(self.assigned[name], known | {name})
-            case ast.Attribute(value=ast.Name(id=name)):
-                return name in MODULES
-            case ast.Call(func=function):
-                name = getattr(function, "id", getattr(function, "attr", ""))
-                parts = [*node.args, *(k.value for k in node.keywords)]
-                return name in WRAPPERS and all(self._typed(part, known) for part in parts)
-            case ast.ListComp() | ast.GeneratorExp() | ast.JoinedStr():
-                return False
-            case ast.Lambda(body=body):
-                return self._typed(body, known)
-        return all(self._typed(child, known) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
-
-    def knows_only_constants(self, test: Callable) -> bool:
-        """Whether a function uses nothing but its arguments and constants."""
-        code = getattr(test, "__code__", None)
-        if code is None:
-            return False
-        names = {n for c in _codes(code) for n in (*c.co_names, *c.co_freevars)} - _own_variables(code)
-        strangers = names - WRAPPERS - MODULES
-        return all(n in self.assigned and self._typed(self.assigned[n]) for n in strangers)
-
-
-def looks_at_its_argument(function: Callable) -> bool:
-    """Whether the code of a function reads its first argument (what has no code is trusted)."""
-    code = getattr(function, "__code__", None)
-    if code is None or not code.co_varnames:
-        return code is None
-    first = code.co_varnames[0] if not inspect.ismethod(function) else code.co_varnames[1]
-    loads = [i.argval for i in dis.get_instructions(code) if "LOAD" in i.opname]
-    return any(first == load or (isinstance(load, tuple) and first in load) for load in loads)
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    return [code, *(c for k in code.co_consts if isinstance(k, CodeType) for c in _codes(k))]
-
-
-def _own_variables(code: CodeType) -> set[str]:
-    return {v for c in _codes(code) for v in (*c.co_varnames, *c.co_cellvars)}

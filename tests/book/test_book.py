@@ -12,6 +12,7 @@ import pytest
 from nbformat import v4
 
 from mlgd.book import chapters
+from mlgd.book.boxes import MIME
 from mlgd.book.chapters import (
     BookError,
     code_cells,
@@ -23,7 +24,7 @@ from mlgd.book.chapters import (
     read,
     run_problems,
 )
-from mlgd.book.pages import figure_problems, glue_problems, link_problems, outside_problems
+from mlgd.book.pages import anchor_problems, figure_problems, glue_problems, link_problems, outside_problems
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -107,7 +108,7 @@ def test_unreadable_or_missing_notebook_is_one_sentence(tmp_path):
     (tmp_path / "torn.ipynb").write_text('{"cells": [')
     with pytest.raises(BookError, match=r"torn\.ipynb cannot be read as a notebook .* git checkout"):
         read(tmp_path / "torn.ipynb")
-    with pytest.raises(BookError, match="There is no chapter absent: the chapters are torn"):
+    with pytest.raises(BookError, match="There is no chapter absent in "):
         read(tmp_path / "absent.ipynb")
 
 
@@ -118,7 +119,7 @@ def test_runner_says_one_sentence_for_an_unknown_chapter(capsys):
 
 @pytest.mark.slow
 def test_a_second_run_changes_nothing(tmp_path):
-    figure = "from mlgd import plots\nfig, ax = plots.loglog('x', 'y')\nplots.slope(ax, [1, 2], 1, 2)\nplots.plt.show()"
+    figure = "from mlgd.book import figures as plots\nfig, ax = plots.loglog('x', 'y')\nplots.slope(ax, [1, 2], 1, 2)\nplots.plt.show()"
     path = write(tiny("print(6 * 7)", figure), tmp_path)
     execute(path)
     once = path.read_bytes()
@@ -177,13 +178,25 @@ def test_glue_check_can_fail(tmp_path):
     ]
 
 
+def test_no_two_checks_of_a_page_share_an_anchor(book):
+    assert anchor_problems(book) == []
+
+
+def test_anchor_check_can_fail(tmp_path):
+    record = {"ids": ["a"], "anchor": "check-a-1234"}
+    (tmp_path / "audit").mkdir()
+    write(ran("check", **{MIME: {"checks": [record]}}), tmp_path / "audit")
+    assert anchor_problems(tmp_path) == []
+    write(ran("check", **{MIME: {"checks": [record, record]}}), tmp_path / "audit")
+    assert "audit/tiny: two checks have the anchor check-a-1234" in anchor_problems(tmp_path)[0]
+
+
 # -- nbval --------------------------------------------------------------------------------------------------
 
 
 def nbval(path: Path, root: Path) -> subprocess.CompletedProcess:
     """Strict nbval on a copy of a chapter, under the same rules as the chapters of the book."""
-    for rule in ("conftest.py", "chapters.py"):
-        shutil.copy(root / "book" / rule, path.parent)
+    shutil.copy(root / "book" / "conftest.py", path.parent)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--nbval"]
     command += ["--nbval-current-env", "--rootdir", str(path.parent), path.name]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}

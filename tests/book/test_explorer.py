@@ -1,7 +1,6 @@
 """The explorer: its printed formulas are the plan's, and its sliders show mlgd.compare's numbers to six digits."""
 
 import pytest
-from test_pages import browser, visit  # noqa: F401
 
 from mlgd import Problem, compare
 from mlgd import formulas as F
@@ -19,8 +18,8 @@ def test_every_formula_is_printed_once_as_a_function():
 
 
 @pytest.mark.built
-def test_sliders_show_what_compare_predicts(browser, html):  # noqa: F811
-    page, problems = visit(browser, html / "book" / "explorer.html")
+def test_sliders_show_what_compare_predicts(visit, html):
+    page, problems = visit(html / "book" / "explorer.html")
     page.wait_for_selector("#mlgd-explorer tr[data-method]")
     for setting in SETTINGS:
         for name, position in zip(("gamma", "kappa", "eps", "d0", "first"), setting, strict=True):
@@ -40,8 +39,8 @@ def test_sliders_show_what_compare_predicts(browser, html):  # noqa: F811
 
 
 @pytest.mark.built
-def test_sliders_move_by_keyboard(browser, html):  # noqa: F811
-    page, _ = visit(browser, html / "book" / "explorer.html")
+def test_sliders_move_by_keyboard(visit, html):
+    page, _ = visit(html / "book" / "explorer.html")
     slider = page.locator("#mlgd-explorer input[name=gamma]")
     slider.focus()
     before = page.locator("#mlgd-explorer tr[data-method]").first.get_attribute("data-cost")
@@ -51,9 +50,9 @@ def test_sliders_move_by_keyboard(browser, html):  # noqa: F811
 
 
 @pytest.mark.built
-def test_another_formula_would_show_other_numbers(browser, html):  # noqa: F811
+def test_another_formula_would_show_other_numbers(visit, html):
     """The comparison can fail: the page's formula for delta, replaced by one off by a factor two, disagrees."""
-    page, _ = visit(browser, html / "book" / "explorer.html")
+    page, _ = visit(html / "book" / "explorer.html")
     page.evaluate("() => { window.mlgdFormulas.convexDelta = ({d0, eps}) => eps / d0 / 32; }")
     shown = page.evaluate(
         "window.mlgdExplorer.compare({beta: 1, c: 1, d0: 1, gamma: 3, first: 1, mu: 0}, 0.01).find(r => r.method === 'fixed').cost"

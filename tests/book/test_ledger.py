@@ -2,35 +2,37 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from test_pages import browser, visit  # noqa: F401
 
 from mlgd.book import ledger
-from mlgd.book.checks import read_claims, slug
-
-BOOK = Path(__file__).resolve().parent.parent / "book"
-
-
-@pytest.fixture(scope="module")
-def claims():
-    return read_claims(BOOK / "claims.tsv")
+from mlgd.book.chapters import notebooks
+from mlgd.book.pieces import read_table, slug
 
 
 @pytest.fixture(scope="module")
-def pages():
-    return ledger.collect(BOOK)
+def claims(book):
+    return read_table(book / "claims.tsv")
+
+
+@pytest.fixture(scope="module")
+def pages(book):
+    return ledger.collect(book)
+
+
+@pytest.fixture(scope="module")
+def rows(claims, pages):
+    return ledger.join(claims, pages)
 
 
 def test_every_row_has_its_check_and_every_check_its_row(claims, pages):
     assert ledger.problems(claims, pages) == []
 
 
-def test_statistical_evidence_carries_at_most_a_tenth_of_steps_and_constants():
-    rows = [r for r in ledger.read_ledger(BOOK) if r.kind in ("step", "constant")]
-    statistical = [r.id for r in rows if r.evidence == "statistical"]
-    assert len(statistical) <= len(rows) / 10, statistical
+def test_statistical_evidence_carries_at_most_a_tenth_of_steps_and_constants(rows):
+    own = [r for r in rows if r.kind in ("step", "constant")]
+    statistical = [r.id for r in own if r.evidence == "statistical"]
+    assert len(statistical) <= len(own) / 10, statistical
 
 
 def test_losing_or_flipping_any_one_check_is_noticed_with_its_row(claims, pages):
@@ -49,14 +51,25 @@ def test_a_check_that_loses_its_row_is_noticed(claims, pages):
         assert any(p.startswith(f"{claims[n]['id']}: checked in") for p in found)
 
 
-def test_errata_name_exactly_the_rows_that_do_not_hold():
-    rows, errata = ledger.read_ledger(BOOK), ledger.read_table(BOOK / "errata.tsv")
+def test_errata_name_exactly_the_rows_that_do_not_hold(rows, book):
+    errata = read_table(book / "errata.tsv")
     assert ledger.errata_problems(rows, errata) == []
     assert ledger.errata_problems(rows, errata[1:]), "dropping an erratum must be noticed"
 
 
-def test_the_graph_of_proofs_has_no_circle_and_names_known_results():
-    graph, rows = ledger.read_graph(BOOK / "rests_on.tsv"), ledger.read_ledger(BOOK)
+def test_an_erratum_is_made_of_the_records_of_its_rows():
+    record = {"ids": ["a"], "kind": "identity", "verdict": "fails", "statement": "printed: $x<1$", "anchor": "check-a"}
+    record |= {"numbers": ["x is 2"], "repair": "assume $x<1$"}
+    claim = {"id": "a", "chapter": "part", "where": "l.1", "kind": "step", "claim": "x"}
+    own = ledger.join([claim], {"audit/part": [record]})
+    markup = ledger.errata_list(own, [{"weight": "1", "title": "T", "ids": "a", "downstream": "None."}]).markup
+    assert r"Printed: \(x&lt;1\). X is 2. <i>Repair.</i> Assume \(x&lt;1\)." in markup
+    assert "href='audit/part.html#check-a'" in markup
+    assert "<i>Downstream.</i> None." in markup
+
+
+def test_the_graph_of_proofs_has_no_circle_and_names_known_results(rows, book):
+    graph = ledger.read_graph(book / "rests_on.tsv")
     for node in ledger.layers(graph):
         ledger.group_verdict(rows, node)
     with pytest.raises(ValueError, match="circle"):
@@ -70,15 +83,15 @@ STATEMENT = re.compile(r"^(`{3,})\{prf:(?!proof)(\w+)\}.*?^\1$", re.M | re.S)
 
 def unmarked(text: str, anchors: set[str]) -> list[str]:
     """The theorem-like statements of a Markdown text that carry no mark leading to a row of the ledger."""
-    marked = re.compile(r'class="mlgd-mark" href="ledger\.html#row-([^"]+)"')
+    marked = re.compile(r'class="mlgd-mark" href="(?:\.\./)?ledger\.html#row-([^"]+)"')
     found = [(m.group(0).splitlines()[0], marked.search(m.group(0))) for m in STATEMENT.finditer(text)]
     return [title for title, mark in found if mark is None or mark.group(1) not in anchors]
 
 
-def test_every_statement_carries_a_mark_that_leads_to_its_row(claims):
-    anchors = {slug(r["id"]) for r in claims}
+def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row(claims, book):
+    anchors, about = {slug(r["id"]) for r in claims}, {r["chapter"] for r in claims}
     texts = []
-    for path in sorted(BOOK.glob("*.ipynb")):
+    for path in (path for name, path in notebooks(book).items() if name.removeprefix("audit/") in about):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
     assert [title for text in texts for title in unmarked(text, anchors)] == []
@@ -88,9 +101,8 @@ def test_every_statement_carries_a_mark_that_leads_to_its_row(claims):
 
 
 @pytest.mark.built
-def test_the_filter_shows_what_is_asked_for(browser, html, claims, pages):  # noqa: F811
-    page, problems = visit(browser, html / "book" / "ledger.html")
-    rows = ledger.join(claims, pages)
+def test_the_filter_shows_what_is_asked_for(visit, html, rows):
+    page, problems = visit(html / "book" / "ledger.html")
 
     def shown():
         return page.locator("table.mlgd-ledger tbody tr:not([hidden])").count()

@@ -1,18 +1,16 @@
 """Every page in a real headless Chromium: mathematics, console, requests, a narrow screen and the dark theme.
 
-Playwright drives the system's Chromium. Without one the tests say so and stop there, unless MLGD_REQUIRE_BROWSER is set
-(as .ci/run does): then its absence is a failure.
+The fixtures `browser` and `visit` are in conftest.py.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
+from mlgd.book import limits
 from mlgd.book.chapters import contents
 
 pytestmark = pytest.mark.built
@@ -20,13 +18,6 @@ pytestmark = pytest.mark.built
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [f"{name}.html" for name in contents(ROOT / "_toc.yml")] + ["search.html", "genindex.html"]
 NARROW = 400
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync"]
-
-TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
-  MathJax.startup.promise,
-  new Promise((_, late) => setTimeout(() => late(new Error('the mathematics was not typeset in 60 s')), 60000)),
-]).then(() => true)"""
 
 # Error nodes, and TeX that nothing typeset: both are what a reader would see as broken mathematics.
 MATHEMATICS = r"""() => {
@@ -104,42 +95,9 @@ DARK = f"""() => {{ {ELEMENTS}
 }}"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        message = "no Chromium on this machine: install it (Debian: apt-get install chromium) to test the pages in it"
-        if os.environ.get("MLGD_REQUIRE_BROWSER"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=QUIET)
-        yield chromium
-        chromium.close()
-
-
-def visit(browser: Browser, path: Path, query: str = "") -> tuple[Page, list[str]]:
-    """Open a page from its file and wait for its mathematics; with it, what it logs and asks for."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    problems: list[str] = []
-    page.on("console", lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
-    page.on("requestfailed", lambda request: problems.append(f"a request failed: {request.url}"))
-    page.on("request", lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"))
-    page.route(lambda url: not local(url), lambda route: route.abort())
-    page.set_default_timeout(60_000)
-    page.goto(path.as_uri() + query)
-    page.evaluate(TYPESET)
-    return page, problems
-
-
-def local(url: str) -> bool:
-    return url.startswith(("file:", "data:", "blob:", "about:"))
-
-
-def page_problems(browser: Browser, path: Path) -> list[str]:
+def page_problems(visit: Callable, path: Path) -> list[str]:
     """Everything a reader would trip over: at a desk, on a telephone, and at night."""
-    page, problems = visit(browser, path)
+    page, problems = visit(path)
     problems += page.evaluate(MATHEMATICS)
     page.set_viewport_size({"width": NARROW, "height": 900})
     problems += page.evaluate(OVERFLOW)
@@ -153,12 +111,36 @@ def page_problems(browser: Browser, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page(browser, html, name):
-    assert page_problems(browser, html / name) == []
+def test_page(visit, html, name):
+    assert page_problems(visit, html / name) == []
 
 
-def test_search_finds_a_word(browser, html):
-    page, problems = visit(browser, html / "search.html", query="?q=accuracy")
+@pytest.mark.parametrize("name", limits.stories(ROOT / "book"))
+def test_a_story_is_about_twelve_screens_high(visit, html, book, name):
+    page, _ = visit(html / "book" / f"{name}.html", width=limits.WIDTH)
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.close()
+    found = [limits.Problem("height", name, f"{height} px, at most {limits.HEIGHT}")] if height > limits.HEIGHT else []
+    excused = {e for e in limits.exemptions(book) if e[1] == name}
+    assert limits.unexcused(found, excused, ["height"]) == []
+
+
+def test_a_fold_is_open_without_scripts_and_closed_with_them(visit, html, tmp_path):
+    body = "<details class='mlgd-fold' open><summary>2 checks hold</summary><p id='inside'>evidence</p></details>"
+    path = changed_page(html, tmp_path, body)
+    page, problems = visit(path)
+    assert not page.locator("#inside").is_visible()
+    page.locator("details.mlgd-fold summary").click()
+    assert page.locator("#inside").is_visible()
+    page.close()
+    page, more = visit(path, "#inside")
+    assert page.locator("#inside").is_visible()
+    assert problems + more == []
+    page.close()
+
+
+def test_search_finds_a_word(visit, html):
+    page, problems = visit(html / "search.html", "?q=accuracy")
     page.wait_for_selector("#search-results li", timeout=20_000)
     assert page.locator("#search-results li").count() >= 1
     assert problems == []
@@ -178,16 +160,20 @@ BROKEN = {
 }
 
 
-def test_page_check_can_fail(browser, html, tmp_path):
-    """A page of the book with something sound added to it, then with one of each thing that can break."""
+def changed_page(html: Path, folder: Path, addition: str) -> Path:
+    """A page of the book with something added at its end."""
     head, end, tail = (html / "book" / "notation.html").read_text(encoding="utf-8").partition("</article>")
-    (tmp_path / "book").mkdir()
+    (folder / "book").mkdir(exist_ok=True)
     for name in ("_static", "searchindex.js"):
-        (tmp_path / name).symlink_to(html / name)
-    page = tmp_path / "book" / "notation.html"
-    found = []
-    for addition in ("<p>Sound.</p>", "".join(BROKEN.values())):
-        page.write_text(head + addition + end + tail, encoding="utf-8")
-        found.append(page_problems(browser, page))
-    assert found[0] == []
-    assert [problem for problem in BROKEN if not any(problem in line for line in found[1])] == [], found[1]
+        if not (folder / name).exists():
+            (folder / name).symlink_to(html / name)
+    page = folder / "book" / "notation.html"
+    page.write_text(head + addition + end + tail, encoding="utf-8")
+    return page
+
+
+def test_page_check_can_fail(visit, html, tmp_path):
+    """Something sound added to a page, then one of each thing that can break."""
+    assert page_problems(visit, changed_page(html, tmp_path, "<p>Sound.</p>")) == []
+    found = page_problems(visit, changed_page(html, tmp_path, "".join(BROKEN.values())))
+    assert [problem for problem in BROKEN if not any(problem in line for line in found)] == [], found
