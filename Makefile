@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PAGES := _build/html/index.html
-SOURCES := _config.yml _toc.yml $(wildcard book/*.ipynb book/*.md book/*.bib book/_static/*)
+SOURCES := _config.yml _toc.yml $(wildcard book/*.ipynb book/audit/*.ipynb book/*.md book/*.bib book/_static/*)
 JUPYTERLAB := 4.6.6
 
 # The first of these that is Python 3.11, 3.12 or 3.13; PYTHON=... chooses another.
@@ -40,7 +40,7 @@ check: $(READY) ## the minute-long subset: linter, quick unit tests, the static 
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not built" tests
 
-run: $(READY) ## execute every chapter in place in a fresh kernel; one of them: make run CHAPTER=oracle
+run: $(READY) ## execute every chapter in place in a fresh kernel; one of them: make run CHAPTER=oracle, or audit/oracle
 	$(BIN)/python -m mlgd.book.chapters run $(CHAPTER)
 
 lab: $(READY) ## open the chapters in JupyterLab (installed on first use)
