@@ -1,233 +1,78 @@
-"""Runs a plan: plain descent with uniform or weighted averaging, a fixed level, the schedule, the accelerated scheme."""
+"""minimize: from a hierarchy and a starting point to a result, by a plan of yours or by the cheapest there is."""
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from .hierarchy import Hierarchy
-from .oracle import Telescope
+from .hierarchy import Hierarchy, positive
+from .methods import METHODS, averaged
 from .plans import Plan
-
-BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
-FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
-NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
-
-
-@dataclass(frozen=True)
-class State:
-    """What a callback sees: the step just made, the iterate, the output so far, what it cost, the last recorded loss."""
-
-    step: int
-    y: np.ndarray
-    output: np.ndarray
-    cost: float
-    cost_by_level: dict[int, float]
-    loss: float
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What was recorded along the way: steps, prices paid so far, and losses of the output (nan without `loss`)."""
-
-    step: np.ndarray
-    cost: np.ndarray
-    loss: np.ndarray
-
-
-@dataclass(frozen=True)
-class Result:
-    """Where a run ended, what it paid and why it ended. status: 'done', 'stopped', 'budget' or 'diverged'."""
-
-    y: np.ndarray
-    cost: float
-    cost_by_level: dict[int, float]
-    steps: int
-    status: str
-    message: str
-    trace: Trace
-
-
-class Meter:
-    """Counts what is paid, level by level."""
-
-    def __init__(self, h: Hierarchy):
-        self.price = {k: float(h.cost(k)) for k in h.levels}
-        self.by_level = dict.fromkeys(h.levels, 0.0)
-        self.total = 0.0
-
-    def charge(self, k: int) -> None:
-        self.by_level[k] += self.price[k]
-        self.total += self.price[k]
-
-
-class Sampler:
-    """Draws of a telescope along a run: outcomes in blocks from one generator, each level evaluated once a call."""
-
-    def __init__(self, telescope: Telescope, rng: np.random.Generator, meter: Meter):
-        self.telescope, self.rng, self.meter = telescope, rng, meter
-        self.prefix = telescope.prefix
-        self.random = telescope.p[telescope._prefix :]
-        self.hits = np.zeros((0, self.random.size), bool)
-        self.any = np.zeros(0, bool)
-        self.at = 0
-
-    def __call__(self, y: np.ndarray) -> np.ndarray:
-        if self.random.size:
-            if self.at == len(self.any):
-                self.hits = self.rng.random((BLOCK, self.random.size)) < self.random
-                self.any, self.at = self.hits.any(axis=1), 0
-            self.at += 1
-            if self.any[self.at - 1] or self.prefix is None:
-                draw = self.telescope.combine(y, self.hits[self.at - 1])
-                for k in draw.levels:
-                    self.meter.charge(k)
-                return draw.value
-        self.meter.charge(self.prefix)
-        return self.telescope.h.evaluate(self.prefix, y)
-
-
-class _Stop(Exception):
-    def __init__(self, status: str, message: str):
-        self.status, self.message = status, message
+from .results import Result, State
+from .runs import Run
 
 
 def minimize(
     h: Hierarchy,
     y0: np.ndarray,
-    plan: Plan,
+    plan: Plan | None = None,
+    *,
+    eps: float | None = None,
     rng=None,
-    callback: Callable[[State], bool] | None = None,
     loss: Callable[[np.ndarray], float] | None = None,
+    callback: Callable[[State], bool | None] | None = None,
     max_cost: float | None = None,
     progress: bool = False,
+    checkpoint=None,
+    executor=None,
 ) -> Result:
     """Run a plan on a hierarchy from y0.
 
-    Every level the plan needs is evaluated once at y0 before anything is charged, so that a bad one is refused at
-    once. `loss` is recorded at about 200 steps, uncharged; `callback(state)` is called at every step and ends the
-    run by returning True; `max_cost` ends it when that much has been paid; an interrupt keeps what there is.
+    `loss` is recorded at about 200 steps, uncharged. `callback(state)` is called after every step and ends the run by
+    returning True or raising StopIteration; `max_cost` ends it before the evaluation that would pass that price. A level
+    that fails on the way (an exception, another shape, a number that is not finite) ends it with status 'failed' and the
+    output so far; an interrupt, and an error of your callback or loss, are raised again with the result on them,
+    `error.result`. `checkpoint` is a path: where the run stands is written there every few seconds, and a run that finds
+    the file of its own beginning goes on from it, bit for bit. `executor` (of concurrent.futures' shape) evaluates the
+    levels of one call at once; the result is the same.
 
     >>> from mlgd import Problem, plan
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
     >>> run = minimize(h, np.zeros(2), plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), rng=0)
-    >>> run.status, run.steps, bool(abs(run.y - 1).max() < 0.1)
+    >>> run.status, run.nit, bool(abs(run.x - 1).max() < 0.1)
     ('done', 256, True)
     """
-    telescopes = [plan.telescope(h, stage) for stage in plan.stages]
-    y0 = h.check(y0, levels=sorted({k for t in telescopes for k in t.levels}))
-    if max_cost is not None and not max_cost > 0:
-        raise ValueError(f"max_cost must be positive; got {max_cost!r}")
-    rng = np.random.default_rng(rng)
-    run = _Run(h, y0, plan, callback, loss, max_cost, progress)
-    advance = run.accelerated if plan.averaging == "last" else run.averaged
-    try:
-        run.record()
-        for stage, telescope in zip(plan.stages, telescopes, strict=True):
-            advance(stage, Sampler(telescope, rng, run.meter))
-        run.guard()
-        status, message = "done", f"all {plan.steps} steps of the plan were made: mean loss at most {plan.eps:g}"
-    except _Stop as stop:
-        status, message = stop.status, stop.message
-    except KeyboardInterrupt:
-        status, message = "stopped", f"interrupted at step {run.step}: the output so far is kept"
-    if status != "diverged":
-        run.record(last=True)
-    if progress:
-        print(file=sys.stderr)
-    return run.result(status, message)
+    _refuse(h, plan, eps, loss, callback, executor)
+    if max_cost is not None:
+        max_cost = positive("max_cost", max_cost)
+    options = {
+        "rng": rng,
+        "loss": loss,
+        "callback": callback,
+        "max_cost": max_cost,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "executor": executor,
+    }
+    if plan is None:
+        raise NotImplementedError("a run without a plan comes with mlgd.choices")
+    return Run(h, y0, plan, **options).go(METHODS.get(plan.method, averaged))
 
 
-class _Run:
-    """The state of one run, shared by its stages."""
-
-    def __init__(self, h, y0, plan, callback, loss, max_cost, progress):
-        self.plan, self.callback, self.loss, self.max_cost, self.progress = plan, callback, loss, max_cost, progress
-        self.meter = Meter(h)
-        self.start, self.y, self.safe, self.distance = y0, y0.copy(), y0.copy(), 0.0
-        self.output = self.y if plan.averaging == "last" else y0.copy()
-        self.step, self.mass = 0, 0.0  # mass: the sum of the weights so far over the latest weight
-        self.every = -(-plan.steps // 200)
-        self.rows, self.best = [], np.inf
-        self.d0 = plan.problem.d0
-
-    def averaged(self, stage, sample) -> None:
-        """y <- y - eta g(y), and the average of the points where g was taken, weights growing by `growth` a step."""
-        eta, growth, y, output = self.plan.eta, self.plan.growth, self.y, self.output
-        for _ in range(stage.steps):
-            g = sample(y)  # first, so that an interrupt inside it leaves the output of whole steps
-            self.mass = 1.0 + self.mass / growth
-            output += (y - output) / self.mass
-            y -= eta * g
-            self.tick()
-
-    def accelerated(self, stage, sample) -> None:
-        """Similar triangles: x = (alpha z + A y)/A', z <- z - alpha g(x), y <- (alpha z + A y)/A', alpha = eta t."""
-        y, z, total = self.y, self.y.copy(), 0.0
-        for t in range(1, stage.steps + 1):
-            alpha = self.plan.eta * t
-            share = alpha / (total + alpha)
-            total += alpha
-            z -= alpha * sample(y + share * (z - y))
-            y += share * (z - y)
-            self.tick()
-
-    def tick(self) -> None:
-        self.step += 1
-        if self.callback is not None:
-            state = State(
-                self.step,
-                self.y.copy(),
-                self.output.copy(),
-                self.meter.total,
-                dict(self.meter.by_level),
-                self.last_loss,
-            )
-            if self.callback(state):
-                raise _Stop("stopped", f"the callback stopped the run at step {self.step}")
-        if self.step % self.every == 0:
-            self.guard()
-            self.record()
-        if self.max_cost is not None and self.meter.total >= self.max_cost:
-            raise _Stop("budget", f"the budget {self.max_cost:g} was spent at step {self.step}: raise max_cost or eps")
-
-    @property
-    def last_loss(self) -> float:
-        return self.rows[-1][2] if self.rows else np.nan
-
-    def guard(self) -> None:
-        moved = self.y - self.start
-        self.distance = float(np.vdot(moved, moved)) ** 0.5
-        if not self.distance <= FAR * self.d0:
-            raise _Stop(
-                "diverged",
-                f"the iterate left the region the theorem allows before step {self.step}: the best output so far is "
-                "returned; check that beta is not too small, and that the levels approximate one gradient",
-            )
-
-    def record(self, last: bool = False) -> None:
-        if last and self.rows and self.rows[-1][0] == self.step:
-            return
-        value = float(self.loss(self.output)) if self.loss is not None else np.nan
-        self.rows.append((self.step, self.meter.total, value))
-        if value <= self.best if self.loss is not None else self.distance <= NEAR * self.d0:
-            self.best = value
-            self.safe[...] = self.output
-        if self.progress:
-            done = self.step / self.plan.steps
-            bar = "#" * int(30 * done)
-            print(f"\r[{bar:30s}] {done:4.0%}  price {self.meter.total:.3g}", end="", file=sys.stderr)
-
-    def result(self, status, message) -> Result:
-        step, cost, loss = (np.array(column) for column in zip(*self.rows, strict=True))
-        return Result(
-            y=self.safe if status == "diverged" else self.output,
-            cost=self.meter.total,
-            cost_by_level=self.meter.by_level,
-            steps=self.step,
-            status=status,
-            message=message,
-            trace=Trace(step, cost, loss),
+def _refuse(h, plan, eps, loss, callback, executor) -> None:
+    """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
+    if not isinstance(h, Hierarchy):
+        hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
+        raise TypeError(f"the first argument must be a Hierarchy; got a {type(h).__name__}{hint}")
+    if plan is not None and not isinstance(plan, Plan):
+        hint = ": give its .best" if hasattr(plan, "best") else ": make one with mlgd.plan(problem, eps)"
+        raise TypeError(f"plan must be a Plan; got a {type(plan).__name__}{hint}")
+    if plan is not None and eps is not None:
+        raise ValueError("give a plan (its eps is in it) or eps, not both")
+    for name, given in (("loss", loss), ("callback", callback)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be a function; got a {type(given).__name__}")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            f"executor must have a submit method, as those of concurrent.futures; got a {type(executor).__name__}"
         )

@@ -9,15 +9,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral, Real
 
 import numpy as np
 
-from .descent import Result, Trace
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, LevelError
 from .lazy import formulas as F
+from .results import Result, Trace
 
 BLOCK = 1024  # events are drawn, thinned and averaged about this many at a time,
 ENTRIES = 2**17  # and fewer in high dimension: their jumps are kept until then
+FAR = 1e12  # a path this many times as large as its start, or one, has diverged
 SLACK = 1 + 1e-6  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
 
 
@@ -154,32 +156,37 @@ def flow(
     """Run the jump process for a flow time `horizon`; the result's y is the average with weights e^(weight t).
 
     `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. The average is exact: the
-    path is constant between events. `steps` of the result counts events; its trace is indexed by event.
+    path is constant between events. `steps` of the result counts events; its trace is indexed by event. A level that
+    fails ends the run with status 'failed' and the average up to then; an interrupt carries it as `.result`.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 5))
     >>> run = flow(h, np.zeros(1), {1: 40.0, 2: 10.0}, horizon=8.0, rng=0, weight=0.5)
-    >>> run.status, run.steps > 300, bool(abs(run.y[0] - 0.75) < 0.2)
+    >>> run.status, run.nit > 300, bool(abs(run.x[0] - 0.75) < 0.2)
     ('done', True, True)
     """
     schedule = _as_schedule(h, rates)
-    if not (math.isfinite(horizon) and horizon >= 0):
+    if not (isinstance(horizon, Real) and math.isfinite(horizon) and horizon >= 0):
         raise ValueError(f"the horizon must be finite and non-negative; got {horizon!r}")
-    if max_events < 1:
-        raise ValueError(f"max_events must be at least 1; got {max_events!r}")
-    y = h.check(y0, levels=schedule.levels)
-    if y.ndim == 0:
-        raise ValueError("the starting point must be an array with at least one axis; got a single number")
+    if not (isinstance(max_events, Integral) and max_events >= 1):
+        raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
+    if weight is not None and not (isinstance(weight, Real) and math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"weight must be finite and non-negative; got {weight!r}")
+    y = h.point(y0)
     rng = np.random.default_rng(rng)
-    run = _Run(h, y, schedule, schedule.weight if weight is None else float(weight), loss, max_events)
+    run = _Flow(h, y, schedule, schedule.weight if weight is None else float(weight), loss, max_events)
     run.record()
-    block = max(1, min(BLOCK, ENTRIES // max(1, y.size)))
-    with np.errstate(over="ignore", invalid="ignore"):
+    block = max(1, min(BLOCK, ENTRIES // y.size))
+    try:
         for start, end in schedule.stretches(horizon) if horizon else ():
             pieces = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / block))
             for low, high in pairwise(np.linspace(start, end, pieces + 1).tolist()):
                 if not run.fire(*_events(schedule, low, high, rng)):
                     return run.result()
+    except KeyboardInterrupt as interrupt:
+        run.status, run.message = "stopped", f"interrupted at event {run.events}: the average so far is kept"
+        interrupt.result = run.result()
+        raise
     run.settle(horizon)
     return run.result()
 
@@ -214,7 +221,7 @@ def _as_schedule(h, rates) -> Schedule:
     return Schedule(lambda times: np.repeat(values[:, None], np.size(times), axis=1), levels)
 
 
-class _Run:
+class _Flow:
     """The path, its weighted average, and what was paid."""
 
     def __init__(self, h, y, schedule, weight, loss, max_events):
@@ -223,33 +230,38 @@ class _Run:
         self.now, self.events, self.counts = 0.0, 0, np.zeros(len(schedule.levels), int)
         self.moved = np.zeros_like(y)  # the jumps so far, each times the mass A(t) of the weights before it
         self.mean = y.copy()
-        self.rows, self.status, self.message = [], "done", ""
+        self.far = FAR * (1 + float(np.abs(y).max()))
+        self.rows, self.status, self.message, self.error = [], "done", "", None
 
     def fire(self, times, which, rates) -> bool:
         """Make the jumps of one piece in their order; False when the run ends here."""
         room = self.max_events - self.events
-        full, made = times.size > room, min(room, times.size)
-        times, which = times[:made], which[:made]
-        evaluate, increment, levels, before, y = self.h.evaluate, self.h.increment, self.levels, self.before, self.y
-        jumps = np.empty((made, *y.shape))
-        for i, share, jump in zip(which.tolist(), (-1 / rates[:made]).tolist(), jumps, strict=True):
-            if increment is not None:
-                step = increment(levels[i], y)
-            elif before[i] is None:
-                step = evaluate(levels[i], y)
-            else:
-                step = evaluate(levels[i], y) - evaluate(before[i], y)
-            np.multiply(step, share, jump)
-            y += jump
-        self.events += made
-        self.counts += np.bincount(which, minlength=self.counts.size)
-        if not np.isfinite(y).all():
-            self.status, self.message = "diverged", f"not finite any more by time {times[-1]:.4g}: raise the rates"
+        full, planned = times.size > room, min(room, times.size)
+        levels, y, step, made = self.levels, self.y, self.h.step, 0
+        jumps = np.empty((planned, *y.shape))
+        try:
+            for i, share in zip(which[:planned].tolist(), (-1 / rates[:planned]).tolist(), strict=True):
+                jump = np.multiply(step(levels[i], y), share, out=jumps[made])
+                y = y + jump  # a new array at every event: a user may keep the points seen
+                made += 1
+        except LevelError as error:
+            self.status, self.error = "failed", error
+            self.message = f"event {self.events + made + 1}, time {times[made]:.4g}: {error}; the average is kept"
+            self.counts[which[made]] += 1  # what failed was paid for
+        finally:  # an interrupt, too, leaves whole events
+            self.y = y
+            self.events += made
+            self.counts += np.bincount(which[:made], minlength=self.counts.size)
+            far = not np.abs(y).max() <= self.far
+            if made and not far:
+                self.advance(float(times[made - 1]), times[:made], jumps[:made])
+        if far:
+            self.status, self.error = "diverged", None
+            self.message = f"the path left every region by time {times[made - 1]:.4g}: raise the rates"
+        if self.status != "done":
             return False
-        if made:
-            self.advance(float(times[-1]), times, jumps)
-            if self.loss is not None:
-                self.record()
+        if made and self.loss is not None:
+            self.record()
         if full:
             self.status, self.message = "budget", f"{self.events} events were made by time {self.now:.4g}: max_events"
         return not full
@@ -267,23 +279,35 @@ class _Run:
     def settle(self, horizon: float) -> None:
         """The path stays where it is until the horizon."""
         self.advance(horizon)
-        self.message = f"flowed for {horizon:g} units of time"
+        self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
+
+    def evaluations(self) -> dict[int, int]:
+        """How often each level was evaluated: an event needs its own and the one before, unless they share work."""
+        out = dict.fromkeys(self.h.levels, 0)
+        for k, previous, count in zip(self.levels, self.before, self.counts.tolist(), strict=True):
+            out[k] += count
+            if previous is not None and not self.h.shares(k):
+                out[previous] += count
+        return out
 
     def paid(self) -> dict[int, float]:
-        """The price by level: an event evaluates its level and the one before, unless the two share their work."""
-        evaluations = dict.fromkeys(self.h.levels, 0)
-        for k, previous, count in zip(self.levels, self.before, self.counts.tolist(), strict=True):
-            evaluations[k] += count
-            if previous is not None and self.h.increment is None:
-                evaluations[previous] += count
-        return {k: float(self.h.cost(k)) * count for k, count in evaluations.items()}
+        return {k: float(self.h.cost(k)) * count for k, count in self.evaluations().items()}
 
     def record(self) -> None:
-        value = float(self.loss(self.mean)) if self.loss is not None else math.nan
+        value = float(self.loss(self.mean.copy())) if self.loss is not None else math.nan
         self.rows.append((self.events, sum(self.paid().values()), value))
 
     def result(self) -> Result:
         self.record()
         step, cost, recorded = (np.array(column) for column in zip(*self.rows, strict=True))
-        trace = Trace(step, cost, recorded)
-        return Result(self.mean, float(cost[-1]), self.paid(), self.events, self.status, self.message, trace)
+        return Result(
+            y=self.mean,
+            cost=float(cost[-1]),
+            cost_by_level=self.paid(),
+            evaluations=self.evaluations(),
+            steps=self.events,
+            status=self.status,
+            message=self.message,
+            trace=Trace(step, cost, recorded),
+            error=self.error,
+        )

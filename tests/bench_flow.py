@@ -9,7 +9,6 @@ import time
 import numpy as np
 
 from mlgd import Hierarchy, Telescope, flow
-from mlgd.descent import Meter, Sampler
 from mlgd.examples import rounded
 from mlgd.jumps import proposition_schedule
 
@@ -41,9 +40,9 @@ def agreement(runs: int = 300, horizon: float = 1.5, eta: float = 1 / 400) -> li
     telescope = Telescope(h, [eta * r for r in rates])
     losses = []
     for r in range(runs):
-        sampler, y = Sampler(telescope, np.random.default_rng([1, r]), Meter(h)), start.copy()
+        rng, y = np.random.default_rng([1, r]), start.copy()
         for _ in range(round(horizon / eta)):
-            y -= eta * sampler(y)
+            y -= eta * telescope.draw(y, rng).value
         end = flow(h, start, rates, horizon, [2, r], weight=1e9).y
         losses.append([0.5 * float(z @ (curvature * z)) for z in (end, y)])
     losses = np.array(losses)

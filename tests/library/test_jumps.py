@@ -7,7 +7,6 @@ import pytest
 
 from mlgd import Hierarchy, LevelError, Schedule, Telescope, flow
 from mlgd import jumps as module
-from mlgd.descent import Meter, Sampler
 from mlgd.examples import biased, rounded
 from mlgd.jumps import constant_rates, exponential_schedule, proposition_schedule
 
@@ -74,9 +73,9 @@ def test_agrees_in_distribution_with_the_iteration_of_tiny_step():
     telescope = Telescope(h, [eta * r for r in rates])
     walked, flowed = [], []
     for r in range(runs):
-        sampler, y = Sampler(telescope, np.random.default_rng([1, r]), Meter(h)), start.copy()
+        rng, y = np.random.default_rng([1, r]), start.copy()
         for _ in range(round(horizon / eta)):
-            y -= eta * sampler(y)
+            y -= eta * telescope.draw(y, rng).value
         walked.append(loss(y))
         flowed.append(loss(flow(h, start, rates, horizon, [2, r], weight=1e9).y))
     walked, flowed = np.array(walked), np.array(flowed)
@@ -297,7 +296,7 @@ def test_trace_follows_the_run():
         ({"rates": []}, "initial run of the levels"),
         ({"y0": [math.nan]}, "non-finite entry"),
         ({"y0": 1.0}, "at least one entry"),
-        ({"max_events": 0}, "max_events must be at least 1"),
+        ({"max_events": 0}, "max_events must be an integer of at least 1"),
     ],
 )
 def test_bad_input_is_refused(change, sentence):
@@ -308,8 +307,13 @@ def test_bad_input_is_refused(change, sentence):
 
 def test_a_bad_level_or_schedule_is_refused():
     torn = Hierarchy(lambda k, y: y if k == 0 else y[:1], lambda k: 1.0, [0, 1])
-    with pytest.raises(LevelError, match=r"level 1 returned shape \(1,\)"):
-        flow(torn, np.ones(2), [1.0, 1.0], 1.0)
+    result = flow(torn, np.ones(2), [1.0, 1.0], 100.0, 1)
+    assert result.status == "failed"
+    assert f"event {result.nit + 1}, time" in result.message
+    assert "level 1 returned shape (1,)" in result.message
+    assert isinstance(result.error, LevelError)
+    assert result.evaluations == {0: result.nit + 1, 1: 1}  # the failed event asked for levels 1 and 0
+    assert np.isfinite(result.y).all()
     with pytest.raises(LevelError, match="accuracy 1e-09 is needed"):
         constant_rates(AFFINE, 1e-9, 1.0, 3.0)
     for bad in ({"mu": 0.0}, {"eps": -1.0}, {"relax": 0.0}):

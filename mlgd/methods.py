@@ -1,0 +1,84 @@
+"""The methods that a plan may name, each a generator over a run: averaged descent, similar triangles, coarse to fine."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import numpy as np
+
+from .runs import Method, Run
+from .solvers import nesterov, quasi_newton
+
+
+def averaged(run: Run, memory: SimpleNamespace) -> Iterator[None]:
+    """y <- y - eta g(y) and an average: of the points where g was taken, or of the last `window` points reached.
+
+    Weights grow by `plan.growth` per step; with averaging 'tail' the average opens `window` points before the end.
+    """
+    plan, eta, growth = run.plan, run.plan.eta, run.plan.growth
+    tail = plan.averaging == "tail"
+    opens = plan.steps - plan.window if tail else 0
+    memory.mass = getattr(memory, "mass", 0.0)  # the sum of the weights so far over the latest weight
+    y, output, mass = memory.y, memory.output, memory.mass
+    spare = np.empty_like(y)
+    for stage, telescope in run.stages_left():
+        sample = run.sampler(telescope)
+        for _ in range(memory.at, stage.steps):
+            move = eta * sample(y)
+            after = np.subtract(y, move, out=move)  # a new array at every step: a user may keep the points seen
+            after.flags.writeable = False
+            point = after if tail else y
+            if run.step >= opens:
+                mass = 1.0 + mass / growth
+                if mass == 1.0:
+                    output = point.copy()
+                else:
+                    np.subtract(point, output, out=spare)
+                    spare *= 1.0 / mass
+                    output += spare
+            else:
+                output = point
+            y = after
+            memory.y, memory.output, memory.mass = y, output, mass
+            memory.at += 1
+            yield
+
+
+def accelerated(run: Run, memory: SimpleNamespace) -> Iterator[None]:
+    """Similar triangles: x = (alpha z + A y)/A', z <- z - alpha g(x), y <- (alpha z + A y)/A', alpha = eta t."""
+    for stage, telescope in run.stages_left():
+        sample = run.sampler(telescope)
+        if not memory.at:
+            memory.z, memory.total = memory.y, 0.0
+        while memory.at < stage.steps:
+            y, z = memory.y, memory.z
+            alpha = run.plan.eta * (memory.at + 1)
+            share = alpha / (memory.total + alpha)
+            x = y if z is y else y + share * (z - y)
+            z = z - alpha * sample(x)
+            memory.y = memory.output = y + share * (z - y)
+            memory.z, memory.total, memory.at = z, memory.total + alpha, memory.at + 1
+            yield
+
+
+def refine(run: Run, memory: SimpleNamespace) -> Iterator[None]:
+    """Coarse to fine: a deterministic solver on each stage's level, started where the one before ended."""
+    problem = run.plan.problem
+    for stage, telescope in run.stages_left():
+        level = telescope.prefix
+        if not memory.at:
+            memory.inner = SimpleNamespace(y=memory.y)
+
+        def gradient(y, k=level):
+            return run.value(k, y)
+
+        if stage.solver == "nesterov":
+            solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
+        else:
+            solver = quasi_newton(gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta)
+        for _ in solver:
+            memory.y = memory.output = memory.inner.y
+            memory.at += 1
+            yield
+
+
+METHODS: dict[str, Method] = {"accelerated": accelerated, "refine": refine}  # every other plan is `averaged`
