@@ -1,7 +1,6 @@
-"""Least squares with truncated features: the design of the experiment, streamed, and its levels.
+"""Least squares with truncated features: a design reduced to what the experiment needs of it, and its levels.
 
-Section 4 and its appendix. A column is the normalised mix of one shared and one own direction, rescaled to norm
-i^(-1/phi). Nothing of size m x n is ever needed: the descent lives in the first `k_max` coordinates, so a seed reduces
+The paper's section 4 and appendix E. Nothing of size m x n is ever needed: the descent lives in the first `k_max` coordinates, so a seed reduces
 to the Gram matrix of those columns, their products with b, and the tails of the gradient at a few probes.
 """
 
@@ -66,10 +65,13 @@ class Reduced:
         v = self.moment[:k]
         return float(1 - v @ np.linalg.solve(self.gram[:k, :k], v) / self.square)
 
+    def distance(self) -> float:
+        """d0, from 0 to the minimizer in the first k_max coordinates."""
+        return float(np.linalg.norm(np.linalg.solve(self.gram, self.moment)))
+
     def crossing(self) -> float:
-        """mu d0^2 of the problem in k_max coordinates, as a fraction of L0: where part (b) takes over."""
-        d0 = np.linalg.solve(self.gram, self.moment)
-        return float(np.linalg.eigvalsh(self.gram)[0] * (d0 @ d0) / self.loss_zero)
+        """mu d0^2 of the problem in k_max coordinates, as a fraction of L0: where the strongly convex bound takes over."""
+        return float(np.linalg.eigvalsh(self.gram)[0] * self.distance() ** 2 / self.loss_zero)
 
     def biases(self, levels: Sequence[int], truncated: bool = False, steps: Sequence[int] | None = None) -> np.ndarray:
         """Bias of each level (columns) at each probe (rows): exact residual, or the truncated form."""
@@ -98,6 +100,7 @@ def reduce(
 
     Two passes: the first sums b, the second reads the gradient at the probes, which depend on b. Blocks are kept
     between the passes while they fit in `keep` bytes, and drawn again otherwise: memory does not grow with n.
+    Products with a column are made in single precision, like its draws, and summed over columns in double precision.
     """
     seed, m = designs[0].seed, designs[0].m
     if any((d.seed, d.m, d.pairs) != (seed, m, designs[0].pairs) for d in designs):
@@ -123,13 +126,15 @@ def reduce(
                 progress(done + block + 1, 2 * total)
 
     heads = [d.columns(k_max) for d in designs]
-    b, g = np.zeros((len(designs), m)), np.empty((BLOCK, m))
-    for block, single in raw(0):
-        target = designs[0].target(block)
-        g[:] = single
-        squares, along = np.einsum("ij,ij->i", g, g), g @ u
-        weights = [d.weights(block * BLOCK, squares, along) for d in designs]
-        b += np.array([own * target for _, own in weights]) @ g
+    b, single = np.zeros((len(designs), m)), u.astype(np.float32)
+
+    def weigh(block: int, g: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        squares, along = np.einsum("ij,ij->i", g, g).astype(float), (g @ single).astype(float)
+        return [d.weights(block * BLOCK, squares, along) for d in designs]
+
+    for block, g in raw(0):
+        target, weights = designs[0].target(block), weigh(block, g)
+        b += np.array([own * target for _, own in weights], np.float32) @ g
         b += np.outer([shared @ target for shared, _ in weights], u)
     probes, residuals = [], []
     for head, right in zip(heads, b, strict=True):
@@ -138,15 +143,11 @@ def reduce(
         probes.append((gram, moment, points))
         residuals.append(points @ head.T - right)
     tails = np.zeros((len(designs), len(steps)))
-    # each product in single precision, like the draws; their squares are summed in double precision
-    flat = np.concatenate([*residuals, u[None]]).astype(np.float32)
+    flat = np.concatenate(residuals).astype(np.float32)
     for block, g in raw(total):
-        *products, along = (flat @ g.T).astype(float)
-        products = np.reshape(products, (len(designs), len(steps), BLOCK))
-        squares = np.einsum("ij,ij->i", g, g).astype(float)
+        products = (flat @ g.T).astype(float).reshape(len(designs), len(steps), BLOCK)
         past = np.arange(block * BLOCK, (block + 1) * BLOCK) >= k_max
-        for j, d in enumerate(designs):
-            shared, own = d.weights(block * BLOCK, squares, along)
+        for j, (shared, own) in enumerate(weigh(block, g)):
             gradient = own * products[j] + np.outer(residuals[j] @ u, shared)
             tails[j] += np.sum(gradient**2 * past, axis=1)
     return [

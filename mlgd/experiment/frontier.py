@@ -1,18 +1,58 @@
 """Trajectories of the experiment in Gram space, and the cheapest flops at which each target loss was reached.
 
-Appendix E.3. Compute is charged in the paper's flops (4mk a fixed step; 2m(k + k-) an exact increment, plus 2m k_t for
-the residual; 4m(k + k-) a truncated one) and spent otherwise: a fixed level is closed form in its eigenbasis, and a
+The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-) per exact increment, plus 2m k_t for
+the residual; 4m(k + k-) per truncated increment) and spent otherwise: a fixed level is closed form in its eigenbasis, and a
 telescope's always-drawn prefix is a diagonal map between rare corrections. Both are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .features import Reduced
-from .trajectory import Reached, Readings, Trajectory
+from .trajectory import Readings, Trajectory
+
+
+class Run(NamedTuple):
+    """What a method chose for a target: its level or its constant C, its step as a share of 1/(4 beta), its iterate."""
+
+    choice: float
+    shrink: float
+    iterate: str  # 'last' or 'average'
+
+
+@dataclass
+class Reached:
+    """Flops and steps at which each target was first reached (infinite: never), and the run that did it."""
+
+    flops: np.ndarray
+    steps: np.ndarray
+    runs: list[Run | None]
+
+    @classmethod
+    def nothing(cls, count: int) -> Reached:
+        return cls(np.full(count, np.inf), np.full(count, np.inf), [None] * count)
+
+    def note(self, j: int, flops: float, steps: float, run: Run) -> None:
+        """Target j was reached at this price: keep it if it is the cheapest so far."""
+        if flops < self.flops[j]:
+            self.flops[j], self.steps[j], self.runs[j] = flops, steps, run
+
+    def read(self, goals: np.ndarray, readings: Readings, every: int, choice: float, shrink: float) -> None:
+        """Enter the targets that a chunk of a run meets with either iterate, its losses read every so many steps."""
+        rows = slice(None) if every == 1 else np.flatnonzero(readings.steps % every == 0)
+        for iterate, losses in (("last", readings.last), ("average", readings.average)):
+            open_ = self.flops[: len(goals)] > readings.flops[0]
+            if losses is None or not open_.any() or losses.min() > goals[open_].max():
+                continue
+            losses, flops, steps = losses[rows], readings.flops[rows], readings.steps[rows]
+            for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
+                first = int(np.argmax(losses <= goals[j]))
+                self.note(j, flops[first], steps[first], Run(choice, shrink, iterate))
 
 
 def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) -> dict[str, np.ndarray]:
@@ -68,17 +108,17 @@ def fixed_steps(
 def fixed_frontier(
     steps: dict[tuple[int, float, str], np.ndarray], m: int, max_steps: float = np.inf, every: int = 1
 ) -> Reached:
-    """The baseline: cheapest over levels, steps and iterates (appendix E.3.2), read every `every` steps."""
+    """The baseline: cheapest over levels, steps and iterates (the paper's appendix E.3.2), read every `every` steps."""
     best = Reached.nothing(len(next(iter(steps.values()))))
     for (k, shrink, iterate), first in steps.items():
         for j, t in enumerate(np.ceil(first / every) * every):
             if t <= max_steps:
-                best.note(j, t * 4.0 * m * k, t, f"k={k} eta/{1 / shrink:g} {iterate}")
+                best.note(j, t * 4.0 * m * k, t, Run(k, shrink, iterate))
     return best
 
 
 def probabilities(biases: np.ndarray, gamma: float, scale: float) -> np.ndarray:
-    """p_k = min(C (delta_k / delta_0)^(1 + gamma/2), 1), from measured biases (appendix E.3.1)."""
+    """p_k = min(C (delta_k / delta_0)^(1 + gamma/2), 1), from measured biases (the paper's appendix E.3.1)."""
     return np.minimum(scale * (biases / biases[0]) ** (1 + gamma / 2), 1.0)
 
 
@@ -103,7 +143,7 @@ def telescope_frontier(
     eta = 1 / (4 * problem.smoothness(ladder[-1]))
     goals = targets[targets > problem.floor(ladder[-1])] * problem.loss_zero
     runs = {
-        f"C={scale:g} eta/{1 / shrink:g}": Trajectory(
+        (scale, shrink): Trajectory(
             problem,
             ladder,
             probabilities(biases, problem.design.gamma, scale),
@@ -118,58 +158,17 @@ def telescope_frontier(
     budget = 1e6
     while runs and len(goals):
         budget *= 1.5
-        for name, run in list(runs.items()):
+        for (scale, shrink), run in list(runs.items()):
             while run.flops < min(budget, max_flops):
                 useful = np.flatnonzero(np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0))
                 if not len(useful) or run.diverged or run.steps >= max_steps:
-                    del runs[name]
+                    del runs[scale, shrink]
                     break
                 goal = goals[useful[0]]
                 expected = (min(budget, max_flops) - run.flops) / run.mean_price
                 readings = run.advance(goal, limit=int(min(max(expected, 1), max_steps - run.steps)))
                 for interval, reached in zip(every, best, strict=True):
-                    for iterate in ("last", "average"):
-                        note(reached, goals, getattr(readings, iterate), readings, interval, f"{name} {iterate}")
+                    reached.read(goals, readings, interval, scale, shrink)
             if run.flops >= max_flops:
-                runs.pop(name, None)
+                runs.pop((scale, shrink), None)
     return best
-
-
-def note(
-    reached: Reached, goals: np.ndarray, losses: np.ndarray | None, readings: Readings, every: int, run: str
-) -> None:
-    """Enter into `reached` the targets that these losses meet, read every so many steps."""
-    open_ = reached.flops[: len(goals)] > readings.flops[0]
-    if losses is None or not open_.any() or losses.min() > goals[open_].max():
-        return
-    rows = np.flatnonzero(readings.steps % every == 0) if every > 1 else slice(None)
-    losses, flops, steps = losses[rows], readings.flops[rows], readings.steps[rows]
-    for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
-        first = int(np.argmax(losses <= goals[j]))
-        reached.note(j, flops[first], steps[first], run)
-
-
-def power_law(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Slope and R^2 of the least-squares line through log y against log x, over the finite entries."""
-    x, y = np.log(np.asarray(x, float)), np.log(np.asarray(y, float))
-    ok = np.isfinite(x) & np.isfinite(y)
-    x, y = x[ok] - x[ok].mean(), y[ok] - y[ok].mean()
-    across, down = float(x @ x), float(y @ y)
-    return float(x @ y) / across, float(x @ y) ** 2 / across / down if down > 0 else 1.0
-
-
-def rate(levels: np.ndarray, biases: np.ndarray, start: int = 1) -> tuple[float, float]:
-    """gamma_env and R^2: bias ~ k^(-1/gamma), fitted over the levels from `start` on (appendix E.2.2)."""
-    kept = np.asarray(levels) >= start
-    slope, r2 = power_law(np.asarray(levels)[kept], np.asarray(biases)[kept])
-    return -1 / slope, r2
-
-
-def across_seeds(flops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lower quartile, median and upper quartile over the seeds that reached a target, when at least half did."""
-    out = np.full((3, flops.shape[1]), np.nan)
-    for j, column in enumerate(flops.T):
-        reached = column[np.isfinite(column)]
-        if 2 * len(reached) >= len(column):
-            out[:, j] = np.quantile(reached, [0.25, 0.5, 0.75])
-    return tuple(out)

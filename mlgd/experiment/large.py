@@ -6,14 +6,13 @@ The run is `streaming.biases`; here are its command, its progress and the small 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from .design import Design
+from .store import read_signed, write_signed
 from .streaming import STEPS, Biases, biases, version
 
 
@@ -46,23 +45,9 @@ class Meter:
         )
 
 
-def record(result: Biases, command: str) -> dict:
-    """A result as it is kept in the book: with its command, its code's version and a checksum of its numbers."""
-    body = json.dumps(result.to_json(), sort_keys=True)
-    return {
-        "command": command,
-        "version": version(),
-        "checksum": hashlib.sha256(body.encode()).hexdigest(),
-        "result": json.loads(body),
-    }
-
-
 def read(path: str | Path) -> Biases:
-    """A kept result; refused if its numbers are not those of its checksum."""
-    data = json.loads(Path(path).read_text())
-    if hashlib.sha256(json.dumps(data["result"], sort_keys=True).encode()).hexdigest() != data["checksum"]:
-        raise ValueError(f"{path}: the checksum is not that of the numbers; run {data['command']} again")
-    return Biases.from_json(data["result"])
+    """A kept result."""
+    return Biases.from_json(read_signed(path))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         result = biases(design, k_max, STEPS, None, options.folder, meter, options.workers)
     command = f"python -m mlgd.experiment.large --m {options.m} --seed {options.seed}"
-    Path(options.out).write_text(json.dumps(record(result, command), indent=1, sort_keys=True) + "\n")
+    write_signed(options.out, command, version(), result.to_json())
     return 0
 
 

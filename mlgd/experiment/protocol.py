@@ -1,35 +1,35 @@
 """The protocol of the experiment, and one seed of it from its random numbers to its frontiers.
 
-Appendix E.1.1 (sizes) and E.3 (methods, frontier). A seed's result depends on the protocol and the seed only.
+The paper's appendix E.1.1 (sizes) and E.3 (methods, frontier). A seed's result depends on the protocol and the seed only.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from .design import Design
 from .features import PROBE_STEPS, Reduced, reduce
-from .frontier import fixed_frontier, fixed_steps, telescope_frontier
-from .trajectory import Reached
+from .frontier import Reached, Run, fixed_frontier, fixed_steps, telescope_frontier
+from .streaming import levels
 
+SEEDS = tuple(range(100, 120))  # named before any of them was run, and reported whatever they say
 WIDE_STEPS = (0, 1, 2, 4, 7, 12, 20, 31, 45, 65, 89, 130, 190, 250, 320, 400)  # sixteen probes; the six are among them
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Every choice of the experiment (appendix E.1.1 and E.3.1). The defaults are the paper's."""
+    """Every choice of the experiment (the paper's appendix E.1.1 and E.3.1). The defaults are the paper's, seeds aside."""
 
     m: int = 2048
     n: int = 131072
     phi: float = 1.2
     rho: float = 0.6
     ladder: tuple[int, ...] = (1, 8, 64, 512)
-    seeds: tuple[int, ...] = tuple(range(10))
+    seeds: tuple[int, ...] = SEEDS
     scales: tuple[float, ...] = (1, 2, 4, 8, 16, 32)  # the constant C of the probabilities
     shrinks: tuple[float, ...] = (1.0, 0.5)  # steps eta and eta/2, with eta = 1/(4 beta)
     loosest: float = -0.3  # targets: powers of ten of L0
@@ -43,9 +43,8 @@ class Protocol:
     every: tuple[int, ...] = (1, 100)  # losses are read at every step, and again every hundred steps only
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            if f.type.startswith("tuple"):
-                object.__setattr__(self, f.name, tuple(getattr(self, f.name)))
+        for name in ("ladder", "seeds", "scales", "shrinks", "probes", "wide_probes", "every"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # a range or a list will do
         Design(self.m, self.n, self.phi, self.rho)  # refuses bad sizes
         ladder, k_max = self.ladder, self.ladder[-1] if self.ladder else 0
         if len(ladder) < 2 or ladder[0] < 1:
@@ -90,8 +89,8 @@ class Protocol:
     @property
     def levels(self) -> np.ndarray:
         """The levels at which the bias is read: ratio sqrt(2), from 1 to k_max."""
-        count = int(2 * np.log2(self.k_max)) + 1
-        return np.array(sorted({round(2 ** (i / 2)) for i in range(count)}))
+        read = levels(self.k_max)
+        return read[read <= self.k_max]
 
     @property
     def losses(self) -> np.ndarray:
@@ -100,10 +99,6 @@ class Protocol:
 
     def design(self, seed: int) -> Design:
         return Design(self.m, self.n, self.phi, self.rho, seed)
-
-    def parameters(self) -> dict:
-        """What a seed's result depends on: everything but the list of seeds."""
-        return {k: v for k, v in json.loads(json.dumps(asdict(self))).items() if k != "seeds"}
 
 
 @dataclass(frozen=True)
@@ -114,44 +109,63 @@ class SeedResult:
     loss_zero: float
     floor: float  # smallest loss in the first k_max coordinates, over L0
     crossing: float  # mu d0^2 over L0
+    distance: float  # d0, from 0 to the minimizer in the first k_max coordinates
     smoothness: dict[int, float]  # beta_k on the baseline's ladder
     levels: np.ndarray
     biases: dict[str, np.ndarray]  # 'exact' and 'truncated': wide probe x level
     ladder_biases: np.ndarray  # exact form, wide probe x ladder
-    frontiers: dict[str, Reached]
+    frontiers: dict[
+        tuple[str, int], Reached
+    ]  # ('fixed' | 'exact' | 'truncated', steps between two readings of the loss)
+    limited: dict[int, Reached]  # the fixed level within so many steps
     seconds: dict[str, float]  # of processor time, not compared
 
     def to_json(self) -> dict:
+        """Everything but the timings, to nine digits."""
         return {
-            **{k: getattr(self, k) for k in ("seed", "loss_zero", "floor", "crossing", "seconds")},
-            "smoothness": {str(k): v for k, v in self.smoothness.items()},
+            "seed": self.seed,
+            **{name: _digits(getattr(self, name)) for name in SCALARS},
+            "smoothness": {str(k): _digits(v) for k, v in self.smoothness.items()},
             "levels": self.levels.tolist(),
-            "biases": {k: v.tolist() for k, v in self.biases.items()},
-            "ladder_biases": self.ladder_biases.tolist(),
-            "frontiers": {
-                k: {"flops": r.flops.tolist(), "steps": r.steps.tolist(), "run": r.run}
-                for k, r in self.frontiers.items()
-            },
+            "biases": {k: _digits(v) for k, v in self.biases.items()},
+            "ladder_biases": _digits(self.ladder_biases),
+            "frontiers": {f"{method} {every}": _pack(r) for (method, every), r in self.frontiers.items()},
+            "limited": {str(k): _pack(r) for k, r in self.limited.items()},
         }
 
     @classmethod
     def from_json(cls, data: dict) -> SeedResult:
+        names = {key: key.split() for key in data["frontiers"]}
         return cls(
-            **{k: data[k] for k in ("seed", "loss_zero", "floor", "crossing", "seconds")},
+            seed=data["seed"],
+            **{name: data[name] for name in SCALARS},
             smoothness={int(k): v for k, v in data["smoothness"].items()},
             levels=np.array(data["levels"]),
             biases={k: np.array(v) for k, v in data["biases"].items()},
             ladder_biases=np.array(data["ladder_biases"]),
-            frontiers={
-                k: Reached(np.array(r["flops"]), np.array(r["steps"]), r["run"]) for k, r in data["frontiers"].items()
-            },
+            frontiers={(names[k][0], int(names[k][1])): _unpack(r) for k, r in data["frontiers"].items()},
+            limited={int(k): _unpack(r) for k, r in data["limited"].items()},
+            seconds={},
         )
 
-    def same_numbers(self, other: SeedResult) -> bool:
-        """Whether two results are equal, timings aside."""
-        a, b = self.to_json(), other.to_json()
-        a.pop("seconds"), b.pop("seconds")
-        return a == b
+
+SCALARS = ("loss_zero", "floor", "crossing", "distance")
+
+
+def _digits(values: float | np.ndarray) -> float | list:
+    """Nine significant digits: what another processor would find again."""
+    return np.vectorize(lambda v: float(f"{v:.9g}"), otypes=[float])(values).tolist()
+
+
+def _pack(reached: Reached) -> dict:
+    finite = [None if np.isinf(v) else v for v in reached.flops.tolist()]
+    steps = [None if np.isinf(v) else v for v in reached.steps.tolist()]
+    return {"flops": finite, "steps": steps, "runs": reached.runs}
+
+
+def _unpack(data: dict) -> Reached:
+    flops, steps = (np.array([np.inf if v is None else v for v in data[name]]) for name in ("flops", "steps"))
+    return Reached(flops, steps, [run and Run(*run) for run in data["runs"]])
 
 
 def run_seed(protocol: Protocol, seed: int, keep: float = 2**30) -> SeedResult:
@@ -166,20 +180,15 @@ def run_seed(protocol: Protocol, seed: int, keep: float = 2**30) -> SeedResult:
 
 def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
     """Every trajectory of the protocol on one reduced problem."""
-    targets, levels, m = protocol.losses, protocol.levels, protocol.m
+    targets, read, m = protocol.losses, protocol.levels, protocol.m
     steps = fixed_steps(problem, protocol.baseline, targets, protocol.shrinks)
-    frontiers = {
-        "fixed": fixed_frontier(steps, m),
-        "fixed, limited": fixed_frontier(steps, m, protocol.max_steps),
-        "fixed, a fifth": fixed_frontier(steps, m, protocol.max_steps // 5),
-        **{f"fixed, every {e}": fixed_frontier(steps, m, protocol.max_steps, e) for e in protocol.every if e > 1},
-    }
-    for form, exact in (("exact", True), ("truncated", False)):
+    frontiers = {("fixed", every): fixed_frontier(steps, m, every=every) for every in protocol.every}
+    for form in ("exact", "truncated"):
         reached = telescope_frontier(
             problem,
             protocol.ladder,
             protocol.scales,
-            exact,
+            form == "exact",
             targets,
             protocol.probes,
             protocol.shrinks,
@@ -187,16 +196,18 @@ def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
             protocol.max_flops,
             protocol.every,
         )
-        frontiers |= {form if e == 1 else f"{form}, every {e}": r for e, r in zip(protocol.every, reached, strict=True)}
+        frontiers |= {(form, every): r for every, r in zip(protocol.every, reached, strict=True)}
     return SeedResult(
         seed=problem.design.seed,
         loss_zero=problem.loss_zero,
         floor=problem.floor(protocol.k_max),
         crossing=problem.crossing(),
+        distance=problem.distance(),
         smoothness={k: problem.smoothness(k) for k in protocol.baseline},
-        levels=levels,
-        biases={"exact": problem.biases(levels), "truncated": problem.biases(levels, truncated=True)},
+        levels=read,
+        biases={"exact": problem.biases(read), "truncated": problem.biases(read, truncated=True)},
         ladder_biases=problem.biases(protocol.ladder),
         frontiers=frontiers,
+        limited={limit: fixed_frontier(steps, m, limit) for limit in (protocol.max_steps, protocol.max_steps // 5)},
         seconds={},
     )

@@ -54,6 +54,23 @@ class Store:
         return content[DIGEST:]
 
 
+def write_signed(path: str | os.PathLike, command: str, version: str, result: object) -> None:
+    """A small result as the book keeps it: with the command that makes it, its code's version and a checksum."""
+    body = json.dumps(result, sort_keys=True)
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    record = {"command": command, "version": version, "checksum": checksum, "result": result}
+    Path(path).write_text(json.dumps(record, sort_keys=True) + "\n")
+
+
+def read_signed(path: str | os.PathLike) -> object:
+    """A kept result; refused if its numbers are not those of its checksum."""
+    record = json.loads(Path(path).read_text())
+    body = json.dumps(record["result"], sort_keys=True)
+    if hashlib.sha256(body.encode()).hexdigest() != record["checksum"]:
+        raise ValueError(f"{path}: the checksum is not that of the numbers; {record['command']} makes them again")
+    return record["result"]
+
+
 @contextmanager
 def workers(count: int) -> Iterator[Executor]:
     """Processes with one BLAS thread each (the variables must be set before a worker imports numpy)."""

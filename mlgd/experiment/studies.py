@@ -1,6 +1,6 @@
-"""Studies around the experiment: rates of many designs, a Krylov solver, a frozen prefactor, probabilities not swept.
+"""Studies around the experiment: rates of many designs, a Krylov solver, a frozen prefactor.
 
-Appendix E.1.2, E.2 and E.4, and what the paper leaves open.
+The paper's appendix E.1.2, E.2 and E.4, and what the paper leaves open.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgd.oracle import water_filling
-
 from .design import Design
 from .features import PROBE_STEPS, Reduced, reduce
-from .frontier import fixed_frontier, note, probabilities, rate
+from .fits import rate
+from .frontier import Reached, fixed_frontier, probabilities
 from .protocol import Protocol
-from .trajectory import Reached, Readings, Trajectory, coins, prices
+from .streaming import levels
+from .trajectory import Readings, coins, prices
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Profile:
 
 def profiles(designs: Sequence[Design], k_max: int, steps: Sequence[int] = PROBE_STEPS) -> list[Profile]:
     """Profiles of designs that share their random numbers."""
-    levels = np.array(sorted({round(2 ** (i / 2)) for i in range(round(2 * np.log2(k_max)) + 1)}))
+    read = levels(k_max)
     return [
-        Profile(p.design, levels, p.biases(levels), p.biases(levels, True), p.floor(k_max), p.smoothness(k_max))
+        Profile(p.design, read, p.biases(read), p.biases(read, True), p.floor(k_max), p.smoothness(k_max))
         for p in reduce(designs, k_max, steps)
     ]
 
@@ -56,7 +56,7 @@ def predicted_rate(levels: np.ndarray, design: Design, start: int) -> float:
 
 
 def krylov_frontier(problem: Reduced, levels: Sequence[int], targets: np.ndarray, iterations: int = 400) -> Reached:
-    """Conjugate gradients on the problem of each level, charged 4mk an iteration: cheapest flops to each target."""
+    """Conjugate gradients on the problem of each level, charged 4mk per iteration: cheapest flops to each target."""
     best = Reached.nothing(len(targets))
     for k in levels:
         gram, x = problem.gram[:k, :k], np.zeros(k)
@@ -73,7 +73,7 @@ def krylov_frontier(problem: Reduced, levels: Sequence[int], targets: np.ndarray
                 break
         steps = np.arange(1, len(losses) + 1)
         readings = Readings(steps, 4.0 * problem.design.m * k * steps, np.array(losses), None)
-        note(best, targets * problem.loss_zero, readings.last, readings, 1, f"k={k}")
+        best.read(targets * problem.loss_zero, readings, 1, k, 1.0)
     return best
 
 
@@ -95,7 +95,7 @@ class Frozen:
         return cls(problem, *np.linalg.eigh(problem.gram))
 
     def losses(self, y: np.ndarray) -> np.ndarray:
-        """Losses of points given in the eigenbasis, one a row."""
+        """Losses of points given in the eigenbasis, one per row."""
         optimum = self.vectors.T @ self.problem.moment / self.values
         floor = self.problem.loss_zero - optimum**2 @ self.values / 2
         return floor + (y - optimum) ** 2 @ self.values / 2
@@ -143,57 +143,12 @@ class Frozen:
                     bill = flops + np.cumsum(prices(ladder, design.m, True, drawn))
                     averages = (total + np.cumsum(path[:-1], axis=0)) / times[:, None]
                     readings = Readings(times, bill, self.losses(path[1:]), self.losses(averages))
-                    note(best, goals, readings.last, readings, 1, f"C={scale:g} last")
-                    note(best, goals, readings.average, readings, 1, f"C={scale:g} average")
+                    best.read(goals, readings, 1, scale, shrink)
                     y, total = path[-1], total + path[:-1].sum(axis=0)
                     steps, flops = int(times[-1]), float(bill[-1])
                     if flops > max_flops or not (best.flops > flops).any():
                         break
         return best
-
-
-def cheapest_probabilities(ladder: Sequence[int], biases: np.ndarray, variance: float, m: int) -> np.ndarray:
-    """Optimal probabilities for a variance, from measured biases: what `Telescope.cheapest` solves, in this ladder's prices.
-
-    In the exact form an increment is a block of the gradient, so its norm is (delta_{k-}^2 - delta_k^2)^(1/2).
-    """
-    k = np.asarray(ladder, float)
-    increments = np.append(0.0, np.maximum(biases[:-1] ** 2 - biases[1:] ** 2, 0.0))
-    price = 4.0 * m * (k + np.append(0.0, k[:-1]))
-    best, best_cost = np.ones(len(k)), price.sum()
-    for cut in range(1, len(k)):
-        p = np.concatenate([np.ones(cut), water_filling(increments[cut:], price[cut:], variance)])
-        if p @ price < best_cost:
-            best, best_cost = p, p @ price
-    return best
-
-
-def computed_costs(protocol: Protocol, problem: Reduced, targets: np.ndarray, exact: bool, local: bool) -> np.ndarray:
-    """Flops to each target with nothing swept: Theorem 1's variance eps/(4 eta), and the optimal p_k for it.
-
-    local=False: the increments are taken where they are largest, and every target has probabilities and a run of its own.
-    local=True: they shrink like the square root of the loss, as eps does, so eps cancels and one run serves all targets.
-    """
-    eta = 1 / (4 * problem.smoothness(protocol.k_max))
-    biases = problem.biases(protocol.ladder, steps=protocol.probes).max(axis=0)
-    goals, best = targets * problem.loss_zero, Reached.nothing(len(targets))
-    for j, served in enumerate([slice(None)] if local else [slice(i, i + 1) for i in range(len(targets))]):
-        p = cheapest_probabilities(
-            protocol.ladder, biases, (problem.loss_zero if local else goals[j]) / (4 * eta), protocol.m
-        )
-        run, reached = (
-            Trajectory(problem, protocol.ladder, p, eta, exact, (7, int(exact), j)),
-            Reached.nothing(len(goals)),
-        )
-        while run.flops < protocol.max_flops and run.steps < protocol.max_steps and not run.diverged:
-            unmet = goals[served][np.isinf(reached.flops[served])]
-            if not len(unmet):
-                break
-            readings = run.advance(unmet[0])
-            for iterate in ("last", "average"):
-                note(reached, goals, getattr(readings, iterate), readings, 1, iterate)
-        best.flops[served] = reached.flops[served]
-    return best.flops
 
 
 @dataclass(frozen=True)
@@ -203,25 +158,16 @@ class Beyond:
     krylov: np.ndarray
     frozen_fixed: np.ndarray
     frozen_telescope: np.ndarray
-    computed: dict[tuple[str, str], np.ndarray]  # (form, 'local' | 'largest'): flops to the targets of the cost table
-    distance: float  # d0, from 0 to the minimizer in the first k_max coordinates
     ball_prefactor: float  # |r| is at most this within distance d0 of the start
 
 
-def beyond(protocol: Protocol, seed: int, rows: Sequence[int], max_flops: float) -> Beyond:
-    """The Krylov frontier, the frozen prefactor and the computed probabilities of one seed."""
+def beyond(protocol: Protocol, seed: int, max_flops: float) -> Beyond:
+    """The Krylov frontier and the frozen prefactor of one seed."""
     problem = reduce([protocol.design(seed)], protocol.k_max, protocol.probes)[0]
     frozen, targets = Frozen.of(problem), protocol.losses
-    distance = float(np.linalg.norm(np.linalg.solve(problem.gram, problem.moment)))
     return Beyond(
         krylov=krylov_frontier(problem, protocol.baseline, targets).flops,
         frozen_fixed=frozen.fixed(protocol.baseline, targets, (1.0,)).flops,
         frozen_telescope=frozen.telescope(protocol.ladder, protocol.scales, targets, max_flops).flops,
-        computed={
-            (form, where): computed_costs(protocol, problem, targets[list(rows)], form == "exact", where == "local")
-            for form in ("exact", "truncated")
-            for where in ("local", "largest")
-        },
-        distance=distance,
-        ball_prefactor=float(np.sqrt(frozen.values[-1]) * distance + np.sqrt(2 * problem.loss_zero)),
+        ball_prefactor=float(np.sqrt(frozen.values[-1]) * problem.distance() + np.sqrt(2 * problem.loss_zero)),
     )
