@@ -17,6 +17,7 @@ from .hierarchy import Hierarchy
 from .ladders import optimum
 from .lazy import formulas
 
+RECIPES = 4096  # outcomes whose sums are remembered
 ACCOUNTINGS = ("evaluated", "pairs", "paper")
 
 
@@ -82,7 +83,7 @@ class Telescope:
         p.flags.writeable = False
         if levels != h.levels:
             h = h.only(levels)
-        for name, content in (("h", h), ("levels", levels), ("p", p), ("_prefix", always)):
+        for name, content in (("h", h), ("levels", levels), ("p", p), ("_prefix", always), ("_recipes", {})):
             object.__setattr__(self, name, content)
 
     @property
@@ -158,25 +159,39 @@ class Telescope:
 
         `evaluate(needs, y)` returns the list of values that `needs` asks for; without it they are taken here.
         """
-        h, m = self.h, self._prefix
-        needs = self.needs(drawn)
+        needs, base, terms, paid = self._recipe(drawn)
         if evaluate is None:
-            values = [h.step(k, y) if shared else h.value(k, y) for shared, k in needs]
+            values = [self.h.step(k, y) if shared else self.h.value(k, y) for shared, k in needs]
         else:
             values = evaluate(needs, y)
-        known = dict(zip(needs, values, strict=True))
-        value = known[False, self.levels[m - 1]].copy() if m else np.zeros_like(y, dtype=float)
-        for i in np.flatnonzero(drawn):
-            k = self.levels[m + i]
-            if self._shared(m + i):
-                step = known[True, k]
-            else:
-                step = known[False, k] - (known[False, self.levels[m + i - 1]] if m + i else 0.0)
-            value += step / self.p[m + i]
+        value = np.zeros_like(y, dtype=float) if base is None else values[base].copy()
+        for fine, coarse, p in terms:
+            step = values[fine] / p if coarse is None else values[fine] - values[coarse]
+            if coarse is not None:
+                step /= p
+            value += step
+        return Draw(value, dict(paid))
+
+    def _recipe(self, drawn: Sequence[bool]) -> tuple:
+        """What these outcomes need, where its sum begins, its terms (fine, coarse, p) by place, and its price by level."""
+        drawn = np.asarray(drawn, bool)
+        key = drawn.tobytes()
+        if key in self._recipes:
+            return self._recipes[key]
+        m, needs = self._prefix, self.needs(drawn)
+        place = {need: i for i, need in enumerate(needs)}
+        terms = []
+        for i in (np.flatnonzero(drawn) + m).tolist():
+            shared = self._shared(i)
+            coarse = None if shared or not i else place[False, self.levels[i - 1]]
+            terms.append((place[shared, self.levels[i]], coarse, float(self.p[i])))
         paid: dict[int, float] = {}
         for _, k in needs:
-            paid[k] = paid.get(k, 0.0) + float(h.cost(k))
-        return Draw(value, paid)
+            paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
+        if len(self._recipes) >= RECIPES:
+            self._recipes.clear()
+        self._recipes[key] = needs, place[False, self.levels[m - 1]] if m else None, terms, paid
+        return self._recipes[key]
 
     def _shared(self, i: int) -> bool:
         """Whether the step to the i-th level used is one shared evaluation; the first is a value."""
