@@ -62,7 +62,7 @@ class Check:
         links = " ".join(f"<a href='{_up()}ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
         evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
         if fold:
-            evidence = _fold(self.kind, evidence)
+            evidence = _fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
             f"{with_formulas(self.statement)}</div>{in_view}{evidence}</div>"

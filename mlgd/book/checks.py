@@ -84,10 +84,10 @@ def identity(ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail:
         _need(not is_zero(left - sp.sympify(near)), f"{ids}: the near miss {near} is not refused")
         twin = f"{why}, ${sp.latex(sp.sympify(near))}$"
     shown = [(sp.latex(left), sp.latex(right)) for left, right in pairs]
-    lines = dict.fromkeys(f"${a}={b}$" if a != b else f"${a}$" for a, b in shown)
-    return Check(
-        _tuple(ids), "identity", "holds", statement, _tuple(detail) if detail else tuple(lines), twin + ", is refused"
-    )
+    lines = [f"${a}={b}$" for a, b in shown if a != b]
+    alone = ", ".join(dict.fromkeys(f"${a}$" for a, b in shown if a == b))
+    lines = _tuple(detail) if detail else (*lines, *([f"both sides: {alone}"] if alone else []))
+    return Check(_tuple(ids), "identity", "holds", statement, lines, twin + ", is refused")
 
 
 def certificate(

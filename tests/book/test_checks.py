@@ -37,7 +37,7 @@ computed = round(np.hypot(3.0, 4.0)) - 1  # four, and not typed
 def test_an_identity_holds_and_shows_one_formula_where_both_sides_print_alike():
     check = identity("row/three", "powers", (x**2 * x, (2**x) ** 2), (x**3, 4**x))
     assert (check.kind, check.verdict, check.ids) == ("identity", "holds", ("row/three",))
-    assert check.lines == ("$x^{3}$", "$2^{2 x}=4^{x}$")
+    assert check.lines == ("$2^{2 x}=4^{x}$", "both sides: $x^{3}$")
     assert check.twin == "eleven tenths of it, or an exponent off by one eighth, is refused"
     assert identity("row", "", x + x, 2 * x, detail=("one", "two")).lines == ("one", "two")
 
