@@ -14,32 +14,31 @@ def averaged(run: Run, memory: SimpleNamespace) -> Iterator[None]:
 
     Weights grow by `plan.growth` per step; with averaging 'tail' the average opens `window` points before the end.
     """
-    plan, eta, growth = run.plan, run.plan.eta, run.plan.growth
-    tail = plan.averaging == "tail"
+    plan, eta = run.plan, run.plan.eta
+    tail, decay = plan.averaging == "tail", 1.0 / plan.growth
     opens = plan.steps - plan.window if tail else 0
-    memory.mass = getattr(memory, "mass", 0.0)  # the sum of the weights so far over the latest weight
-    y, output, mass = memory.y, memory.output, memory.mass
-    spare = np.empty_like(y)
+    if not hasattr(memory, "mass"):
+        memory.total, memory.mass = (
+            np.zeros_like(memory.y),
+            0.0,
+        )  # weighted sums of the points and of ones, by the last weight
+    y, total, mass = memory.y, memory.total, memory.mass
     for stage, telescope in run.stages_left():
         sample = run.sampler(telescope)
-        for _ in range(memory.at, stage.steps):
+        for at in range(memory.at, stage.steps):
             move = eta * sample(y)
-            after = np.subtract(y, move, out=move)  # a new array at every step: a user may keep the points seen
+            after = np.subtract(y, move, move)  # a new array at every step: a user may keep the points seen
             after.flags.writeable = False
-            point = after if tail else y
             if run.step >= opens:
-                mass = 1.0 + mass / growth
-                if mass == 1.0:
-                    output = point.copy()
-                else:
-                    np.subtract(point, output, out=spare)
-                    spare *= 1.0 / mass
-                    output += spare
+                if decay != 1.0:
+                    total *= decay
+                total += after if tail else y
+                mass = 1.0 + mass * decay
+                memory.output = None  # it is total / mass, divided when someone asks
             else:
-                output = point
-            y = after
-            memory.y, memory.output, memory.mass = y, output, mass
-            memory.at += 1
+                memory.output = after
+            memory.y = y = after
+            memory.mass, memory.at = mass, at + 1
             yield
 
 
