@@ -42,7 +42,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const count = document.createElement("output");
   count.setAttribute("aria-live", "polite");
   box.append(count);
-  (document.getElementById("ledger-filter") || tables[0]).before(box);
+  (tables[0].closest("section section") || tables[0]).before(box);
   function apply() {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
@@ -53,6 +53,8 @@ document.addEventListener("DOMContentLoaded", () => {
       r.hidden = !fits;
       shown += fits;
     });
+    const asked = wanted.length || Object.values(chosen).some((s) => s.value);
+    if (asked) tables.forEach((t) => (t.closest("details").open = [...t.tBodies[0].rows].some((r) => !r.hidden)));
     count.textContent = `${shown} of ${rows.length} rows`;
   }
   apply();

@@ -62,7 +62,7 @@ class Check:
         links = " ".join(f"<a href='{_up()}ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
         evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
         if fold:
-            evidence = _fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
+            evidence = fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
             f"{with_formulas(self.statement)}</div>{in_view}{evidence}</div>"
@@ -95,7 +95,7 @@ class Group:
         boxes = "".join(c.html() for c in self.checks if c.verdict != "holds")
         if folded:
             label = "one check holds" if len(folded) == 1 else f"{len(folded)} checks hold"
-            boxes += _fold(label, "".join(c.html(fold=False) for c in folded))
+            boxes += fold(label, "".join(c.html(fold=False) for c in folded))
         return f"<div class='mlgd-group'><div class='mlgd-title'>{with_formulas(self.title)}</div>{boxes}</div>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
@@ -107,7 +107,7 @@ def _lines(lines) -> str:
     return "".join(f"<div class='mlgd-line'>{with_formulas(line)}</div>" for line in lines)
 
 
-def _fold(label: str, body: str) -> str:
+def fold(label: str, body: str) -> str:
     """Open where no script runs; ledger.js closes it."""
     return f"<details class='mlgd-fold' open><summary>{label}</summary>{body}</details>"
 

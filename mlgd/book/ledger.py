@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .boxes import KINDS, VERDICTS, checks_in
+from .boxes import KINDS, VERDICTS, checks_in, fold
 from .chapters import notebooks
 from .pieces import Html, read_table, slug, with_formulas
 
@@ -101,7 +101,7 @@ def counts(rows: Iterable[Row], by: str, columns: Sequence[str], of: str) -> lis
 
 
 def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
-    """The rows of one chapter: readable as it is, filtered and searched by ledger.js where scripts run."""
+    """The rows of one chapter: all there as it is, folded, filtered and searched by ledger.js where scripts run."""
     own = [r for r in rows if r.chapter == chapter]
     body = []
     for r in own:
@@ -117,7 +117,7 @@ def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
         )
     head = "<thead><tr><th>claim</th><th>what it says</th><th>verdict, evidence, check</th></tr></thead>"
     table = f"<table class='mlgd-ledger tex2jax_process'>{head}<tbody>{''.join(body)}</tbody></table>"
-    return Html(table, f"{chapter}: {len(own)} rows")
+    return Html(fold(f"{len(own)} rows", table), f"{chapter}: {len(own)} rows")
 
 
 # --- errata ------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
     items, plain = [], []
     for number, entry in enumerate(sorted(errata, key=lambda e: int(e["weight"])), 1):
         own = [by_id[i] for i in entry["ids"].split()]
-        verdict = next(v for v in WORST if v in {r.verdict for r in own})
+        verdict = next((v for v in WORST if v in {r.verdict for r in own}), "open")
         places = "; ".join(dict.fromkeys(r.where.replace("$", "") for r in own))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
         told = [_finding(c) for c in findings(own)] or [_typed_finding(entry)]
@@ -205,7 +205,7 @@ def group_verdict(rows: Iterable[Row], group: str) -> str:
     found = {r.verdict for r in rows if r.id == group or r.id.startswith((group + "/", group + "-"))}
     if not found:
         raise ValueError(f"{group}: no row of claims.tsv belongs to it")
-    return next(v for v in WORST if v in found)
+    return next((v for v in WORST if v in found), "open")
 
 
 def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
