@@ -13,21 +13,39 @@ gamma, c, beta, mu, d0, eps, eta = sp.symbols("gamma c beta mu d_0 varepsilon et
 delta, sigma, T, n, first, nu, theta = sp.symbols("delta sigma T n k_min nu theta", positive=True)
 total = sp.Symbol("Sigma_sigma", positive=True)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
 t, horizon = sp.symbols("t T_c", nonnegative=True)
+injection = sp.Symbol("J", positive=True)
 kappa = beta / mu
-_half = sp.Rational(1, 2)
+
+SYMBOLS = {  # the names that `value` takes
+    "gamma": gamma, "c": c, "beta": beta, "mu": mu, "d0": d0, "eps": eps, "eta": eta, "delta": delta, "sigma": sigma,
+    "T": T, "n": n, "first": first, "nu": nu, "theta": theta, "t": t, "horizon": horizon, "injection": injection,
+    "total": total,
+}  # fmt: skip
+_ASCII = {symbol: name for name, symbol in SYMBOLS.items()}
 
 
 @cache
 def _function(expression):
     symbols = sorted(expression.free_symbols, key=str)
-    return [str(s) for s in symbols], sp.lambdify(symbols, expression, "math")
+    unknown = [s for s in symbols if s not in _ASCII]
+    if unknown:
+        raise ValueError(f"the symbols {unknown} of {expression} are not the formulas': substitute them first")
+    return [_ASCII[s] for s in symbols], sp.lambdify(symbols, expression, "math")
 
 
 def value(expression, **numbers) -> float:
-    """The number an expression takes; keywords are the symbols' ASCII names (eps, d0, first, horizon, ...)."""
+    """The number an expression takes; keywords are the symbols' names in SYMBOLS (eps, d0, first, horizon, ...).
+
+    Names that the expression does not contain are allowed, so that one set of numbers serves several expressions.
+    """
     names, function = _function(sp.sympify(expression))
-    known = {str(globals()[k]): v for k, v in numbers.items()}
-    return float(function(*(known[name] for name in names)))
+    wrong = [name for name in numbers if name not in SYMBOLS]
+    if wrong:
+        raise TypeError(f"{wrong[0]!r} is not a symbol of the formulas; those are {', '.join(SYMBOLS)}")
+    missing = [name for name in names if name not in numbers]
+    if missing:
+        raise TypeError(f"the formula needs {', '.join(names)}; missing: {', '.join(missing)}")
+    return float(function(*(numbers[name] for name in names)))
 
 
 # --- Proposition 1: one call of the oracle ------------------------------------------------------------------
@@ -106,6 +124,16 @@ FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level 
 SCHEDULE = {
     "delta": sp.sqrt(mu * eps / 8) * sp.exp(mu * (horizon - t) / 8),
     "nu2": eps / 4 * sp.exp(mu * (horizon - t) / 4),
+}
+# In discrete time, from the one-step lemma with Young's inequality (half of mu): J = sum of the weights' shares times 2^block.
+DISCRETE = {
+    "delta2": 3 * eps * mu / (16 * injection * (1 + eta * mu)),
+    "sigma2": 3 * eps / (8 * injection * eta),
+}
+DISCRETE_BUDGET = {
+    "horizon": mu * d0**2 / 2 / ((1 - eta * mu / 2) ** -T - 1),
+    "bias": (2 / mu + 2 * eta) * delta**2,
+    "noise": eta * sigma**2,
 }
 LAMBDA_SECOND = 32 / gamma * 8 ** ((gamma - 2) / 2) * C_GAMMA
 UPPER_SCHEDULE = LAMBDA_SECOND * (c / sp.sqrt(mu * eps)) ** gamma

@@ -116,10 +116,15 @@ def test_coarse_rate_keeps_the_one_step_lemma_and_the_budget():
         assert 2 * 4.0**-first / rate <= e / 16 * (1 + 1e-12)
 
 
-def test_value_takes_ascii_names_and_ignores_nothing():
+def test_value_takes_ascii_names_and_says_what_is_missing():
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0) == pytest.approx(16)
-    with pytest.raises(KeyError):
+    assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0, eps=7.0) == pytest.approx(16)  # one set of numbers for several
+    with pytest.raises(TypeError, match="the formula needs c, gamma, first; missing: first"):
         F.value(F.FIRST, c=0.5, gamma=2.0)
+    with pytest.raises(TypeError, match="'varepsilon' is not a symbol of the formulas; those are gamma, c, beta"):
+        F.value(F.FIRST, c=0.5, first=3, gamma=2.0, varepsilon=1.0)
+    with pytest.raises(ValueError, match=r"the symbols \[z\] of z are not the formulas'"):
+        F.value(sp.Symbol("z"), c=1.0)
 
 
 def test_order_drops_the_constant_only():

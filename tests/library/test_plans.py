@@ -129,7 +129,7 @@ GOOD = {"beta": 1.0, "d0": 1.0, "gamma": 3.0, "c": 1.0}
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, "1", None])
 def test_a_problem_refuses_what_is_not_a_positive_number(name, bad):
-    with pytest.raises(ValueError, match=rf"^{name} must be a positive finite number; got "):
+    with pytest.raises(ValueError, match=rf"^{name} must be positive and finite; got "):
         Problem(**{**GOOD, name: bad})
 
 
@@ -142,12 +142,12 @@ def test_a_problem_refuses_mu_outside_zero_to_beta(mu):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"eps": 0.0}, "eps must be a positive finite number"),
-        ({"eps": math.inf}, "eps must be a positive finite number"),
+        ({"eps": 0.0}, "eps must be positive and finite"),
+        ({"eps": math.inf}, "eps must be positive and finite"),
         ({"eps": 0.1, "method": "magic"}, "method must be one of"),
         ({"eps": 0.1, "method": "scheduled"}, "needs strong convexity"),
         ({"eps": 0.1, "eta": 0.3}, r"at most 1/\(4 beta\) = 0.25; got 0.3"),
-        ({"eps": 0.1, "eta": -0.1}, "eta must be a positive finite number"),
+        ({"eps": 0.1, "eta": -0.1}, "eta must be positive and finite"),
         ({"eps": 10.0, "eta": 0.2}, r"at most d0\^2/eps = 0.1; got 0.2"),
     ],
 )
@@ -171,7 +171,10 @@ def test_compare_prices_every_method_cheapest_first(case):
     comparison = compare(problem, eps)
     assert {p.method for p in comparison.plans} == set(methods_for(problem))
     assert all(a.expected_cost <= b.expected_cost for a, b in pairwise(comparison.plans))
-    assert str(comparison).count("\n") == len(comparison.plans)
+    assert comparison.best is comparison.plans[0]
+    assert str(comparison).count("\n") == len(comparison.plans) + len(comparison.left_out) + 1
+    assert set(comparison.left_out) == set(METHODS) - set(methods_for(problem))
+    assert "the telescope pays" in comparison.verdict or "the telescope does not pay" in comparison.verdict
 
 
 def test_multipliers_are_the_papers():

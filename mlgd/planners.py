@@ -1,0 +1,291 @@
+"""Plans on a ladder of your own: steps, window, finest level, ladder and probabilities chosen by price.
+
+Every promise bounds (or estimates) the mean loss by what the start, the bias and the noise contribute. So for each way
+to run, the noise that is left to each finest level is known, and the cheapest telescope for that noise has a price; the
+cheapest of all is the plan. A coarse search prices evaluations in pairs, the last choice is exact.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bills import Budget, NotApplicable, Plan, Stage
+from .ladders import optimum
+from .moments import Responses, certified_bias, worst
+from .problems import Problem
+from .refine import refined_plan
+from .searching import Ladder, Ways, finish, refuse, search, variance
+from .theorems import already, stages_of, step_size
+
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.65)  # of mu that Young's inequality gives to the bias
+RESPONSES = ("horizon", "bias", "noise")
+STEPS = (1.0, 1.5, 1.8)  # times 1/beta; at two descent no longer converges
+
+
+def on_ladder(problem: Problem, eps: float, method: str, eta: float | None, on, promise: str) -> Plan:
+    """The plan of a method on a ladder, by its promise."""
+    ladder = Ladder.of(on)
+    if method == "refine":
+        return refined_plan(problem, eps, ladder, promise, Seen.of(problem, ladder) if promise == "measured" else None)
+    if method in ("accelerated", "scheduled"):
+        if promise != "proved":
+            raise NotApplicable(f"{method!r} is planned with promise='proved' only")
+        return _staged(problem, eps, method, eta, ladder)
+    build = {"proved": _proved, "quadratic": _quadratic, "measured": _measured}[promise]
+    return build(problem, eps, method, eta, ladder)
+
+
+# --- proved: the one-step lemma, parts (a) and (b) by price ----------------------------------------------------------
+
+
+def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
+    """The one-step lemma of the paper, summed with uniform weights (a) or with growing ones (b), whichever is cheaper.
+
+    (a) loss <= d0^2/(eta T) + 2 delta x + eta (sigma^2 + 2 delta^2), where no mean distance exceeds
+        x = eta delta T + ((eta delta T)^2 + d0^2 + T eta^2 (sigma^2 + 2 delta^2))^(1/2);
+    (b) loss <= (1-s) mu d0^2 / (rho^-T - 1) + delta^2/(s mu) + eta (sigma^2 + 2 delta^2), rho = 1 - (1-s) eta mu, weights
+        rho^-t: Young's inequality gives the share s of mu to the bias.
+    """
+    eta = step_size(problem, eps, eta)
+    d0, mu, delta = problem.d0, problem.mu, ladder.accuracy
+    noisy = method != "fixed"
+
+    def convex(etas, steps, _):
+        t = np.asarray(steps, float)[:, None]
+        drift = eta * delta * t
+        u2 = drift**2 + d0**2
+        # with u the square root in x, the loss is d0^2/(eta T) + 2 delta (drift + u) + (u^2 - u2)/(T eta): solve for u
+        u = (
+            t
+            * eta
+            * (np.sqrt(delta**2 + (eps - d0**2 / (eta * t) - 2 * delta * drift + u2 / (t * eta)) / (t * eta)) - delta)
+        )
+        allowed = (u**2 - u2) / (t * eta**2) - 2 * delta**2
+        return _ways(eta, t[:, 0], 0.5, allowed, ladder)
+
+    def strong(etas, steps, shares):
+        t, s = (v.ravel() for v in np.meshgrid(np.asarray(steps, float), shares, indexing="ij"))
+        rate = -np.log1p(-(1 - s) * eta * mu)
+        with np.errstate(over="ignore"):
+            horizon = (1 - s) * mu * d0**2 / np.expm1(rate * t)
+        allowed = (eps - horizon[:, None] - delta**2 / (s * mu)[:, None]) / eta - 2 * delta**2
+        return _ways(eta, t, s, allowed, ladder)
+
+    most = 64 * d0**2 / (eta * eps)
+    tries = [("uniform", search(ladder, convex, (None, _whole(1, most, 90), None), lambda w, i: ladder.squared, noisy))]
+    if mu:
+        most = 4 / (eta * mu) * math.log1p(256 * mu * d0**2 / eps) + 2
+        grids = (None, _whole(1, most, 60), np.array(SHARES))
+        tries.append(("exponential", search(ladder, strong, grids, lambda w, i: ladder.squared, noisy)))
+    found = [(choice.price, averaging, choice) for averaging, choice in tries if choice is not None]
+    if not found:
+        floor = min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf)
+        raise refuse(problem, eps, ladder, "proved", floor)
+    _, averaging, choice = min(found, key=lambda f: f[0])
+    bias, noise = float(delta[choice.finest]), variance(choice, ladder.squared)
+    total = noise + 2 * bias**2
+    if averaging == "uniform":
+        drift = eta * bias * choice.steps
+        reach = drift + math.sqrt(drift**2 + d0**2 + choice.steps * eta**2 * total)
+        budget = Budget(d0**2 / (eta * choice.steps), 2 * bias * reach, eta * total)
+        said = {"averaging": "uniform", "guarantee": "the paper's one-step lemma summed as in Theorem 1(a)"}
+    else:
+        s = choice.window
+        rate = -math.log1p(-(1 - s) * eta * mu)
+        horizon = (1 - s) * mu * d0**2 / math.expm1(min(rate * choice.steps, 700.0))
+        budget = Budget(horizon, bias**2 / (s * mu), eta * total)
+        growth = 1 / (1 - (1 - s) * eta * mu)
+        said = {"averaging": "exponential", "growth": growth}
+        said["guarantee"] = "the paper's one-step lemma with growing weights, Theorem 1(b) with its shorter horizon"
+    return finish(problem, eps, method, "proved", ladder, choice, budget=budget, **said)
+
+
+def _whole(low: float, high: float, count: int) -> np.ndarray:
+    return np.unique(np.ceil(np.geomspace(max(1.0, low), max(2.0, high), count)))
+
+
+def _ways(eta, steps, window, allowed, ladder) -> Ways:
+    """Ways whose noise enters by its variance alone."""
+    weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
+    allowed = np.where(np.isfinite(allowed), allowed, -1.0)
+    ones = np.ones(steps.size)
+    return Ways(eta * ones, steps, window * ones, allowed, np.tile(weight, (steps.size, 1)))
+
+
+def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
+    """'accelerated' and 'scheduled': the theorem's stages, each with the cheapest telescope for its bias and noise."""
+    eta = step_size(problem, eps, eta)
+    parts = stages_of(problem, eps, method, eta)
+    stages, expected, dearest = [], 0.0, 0.0
+    for stage in parts["stages"]:
+        fine = np.flatnonzero(ladder.accuracy <= stage.delta * (1 + 1e-12))
+        if not fine.size:
+            raise NotApplicable(
+                f"{method!r} needs accuracy {stage.delta:.3g} and the finest level offers {ladder.accuracy[-1]:.3g}: add "
+                "finer levels or ask for a larger eps"
+            )
+        top = slice(0, fine[0] + 1)
+        chain, q, call = optimum(ladder.cost[top], ladder.squared[top, top], stage.sigma**2, ladder.shared[top])
+        levels = tuple(ladder.h.levels[i] for i in chain)
+        delta = float(ladder.accuracy[fine[0]])
+        stages.append(Stage(stage.steps, delta, stage.sigma, levels=levels, probabilities=tuple(q.tolist())))
+        expected += stage.steps * call
+        dearest += stage.steps * sum(ladder.h.only(levels).step_cost(k) for k in levels)
+    return Plan(
+        problem=problem,
+        eps=eps,
+        method=method,
+        promise="proved",
+        eta=eta,
+        expected_cost=expected,
+        cost_bound=dearest,
+        bound_is="never",
+        warnings=tuple(already(problem, eps)),
+        **{**parts, "stages": tuple(stages)},
+    )
+
+
+# --- quadratic: the worst case over quadratics, by exact responses ---------------------------------------------------
+
+
+def _quadratic(
+    problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, moving: float = 1.0
+) -> Plan:
+    """loss <= (sqrt(horizon + noise) + sqrt(bias))^2: errors may change from step to step, and with earlier noise.
+
+    `moving`: how much more harm errors do by changing direction; read off the plan found, which is then sought again.
+    """
+    beta, mu, d0, delta = problem.beta, problem.mu, problem.d0, ladder.accuracy
+
+    def make(etas, lags, windows):
+        rows = [worst(beta, mu, e, windows, lags) for e in etas]
+        horizon, bias, noise = (np.array([getattr(r, name) for r in rows]).reshape(-1, 1) for name in RESPONSES)
+        left = math.sqrt(eps) - np.sqrt(bias * moving) * delta
+        room = np.where(left > 0, left**2 - horizon * d0**2, -1.0) / noise
+        e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
+        weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
+        return Ways(e, w + m, w, room, np.tile(weight, (e.size, 1)))
+
+    choice = search(ladder, make, _grids(problem, eps, eta), lambda w, i: ladder.squared, method != "fixed")
+    if choice is None:
+        raise refuse(problem, eps, ladder, "quadratic", delta[-1] ** 2 / (2 * mu) if mu else math.inf)
+    window, finest = int(choice.window), float(delta[choice.finest])
+    sure = worst(beta, mu, choice.eta, np.array([window]), np.array([choice.steps - window]))
+    horizon, bias, noise = (float(getattr(sure, name)[0, 0]) for name in RESPONSES)
+    certified = max(bias, certified_bias(beta, mu, choice.eta, window, choice.steps))
+    if certified > bias * moving:
+        return _quadratic(problem, eps, method, eta, ladder, moving=1.001 * certified / bias)
+    horizon, bias, noise = horizon * d0**2, certified * finest**2, noise * variance(choice, ladder.squared)
+    mixed = 2 * math.sqrt(bias * (horizon + noise))
+    return finish(
+        problem, eps, method, "quadratic", ladder, choice,
+        averaging="tail", window=window, budget=Budget(horizon, bias, noise, mixed),
+        guarantee="the worst case over spectra in [mu, beta], errors that may change from step to step",
+    )  # fmt: skip
+
+
+def _grids(problem: Problem, eps: float, eta: float | None):
+    """Steps, lags and windows of a first search."""
+    if eta is not None and not eta < 2 / problem.beta:
+        raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}: take a smaller eta")
+    etas = np.array(STEPS) / problem.beta if eta is None else np.array([eta])
+    most = 4 * problem.d0**2 / (etas.min() * eps)  # averaged descent from d0: loss d0^2/(2 eta T)
+    if problem.mu:
+        ratio = problem.beta * problem.d0**2 / eps
+        most = min(most, 8 / (etas.min() * problem.mu) * math.log1p(ratio))
+    lags = np.concatenate([[0.0], _whole(1, most, 34)])
+    return etas, lags, _whole(1, most, 34)
+
+
+# --- measured: the same responses, integrated against what was measured ----------------------------------------------
+
+
+def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
+    """loss ~ horizon + bias + noise, each integrated against its spectral measure: an estimate for this instance."""
+    seen = Seen.of(problem, ladder)
+    noisy = method != "fixed"
+
+    def make(etas, lags, windows):
+        e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
+        horizon, bias, weight = seen.losses(e, w, w + m)
+        return Ways(e, w + m, w, eps - horizon[:, None] - bias, weight)
+
+    def squares(ways, i):
+        return seen.bridged(ways.weight[i], ladder)
+
+    choice = search(ladder, make, _grids(problem, eps, eta), squares, noisy)
+    if choice is None:
+        raise refuse(problem, eps, ladder, "measured", seen.floor())
+    window = int(choice.window)
+    horizon, bias, weight = seen.losses(*(np.array([v]) for v in (choice.eta, window, choice.steps)))
+    noise = variance(choice, seen.bridged(weight[0], ladder))
+    return finish(
+        problem, eps, method, "measured", ladder, choice,
+        averaging="tail", window=window,
+        budget=Budget(float(horizon[0]), float(bias[0, choice.finest]), noise),
+        guarantee="spectral measures from coarse gradients, finer increments extrapolated",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Measures on the ladder: of the start, of each step (rows of `weights` over common nodes per level) and each bias."""
+
+    start: tuple[np.ndarray, np.ndarray]
+    steps: list[tuple[np.ndarray, np.ndarray]]
+    biases: list[tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def of(cls, problem: Problem, ladder: Ladder) -> "Seen":
+        m = problem.measures
+        if m is None:
+            raise NotApplicable(
+                "promise='measured' needs spectral measures: use report.problem(estimate(h, y0)), or promise='quadratic'"
+            )
+        known = {k: v for k, v in m.increments.items() if k in ladder.h.levels[1:] and v.total > 0}
+        if not known:
+            raise NotApplicable("no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first")
+        norms = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
+        ranks = {k: i for i, k in enumerate(ladder.h.levels)}
+        steps = []
+        for i, k in enumerate(ladder.h.levels):
+            nearest = min(known, key=lambda j: (abs(ranks[j] - i), j))
+            measure = known[nearest]
+            scale = 1.0 if nearest == k else norms[i] / norms[ranks[nearest]] if norms[ranks[nearest]] else 0.0
+            steps.append((np.asarray(measure.nodes, float), scale * np.asarray(measure.weights, float)))
+        biases = []
+        for i in range(len(ladder.h.levels)):
+            nodes, weights = steps[min(i + 1, len(steps) - 1)]
+            biases.append((nodes, weights * (ladder.accuracy[i] ** 2 / max(weights.sum(), 1e-300))))
+        start = m.gradient.radau(m.floor) if m.floor > 0 else m.gradient
+        return cls((np.asarray(start.nodes, float), np.asarray(start.weights, float)), steps, biases)
+
+    def losses(self, eta, window, steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(horizon, bias by finest level, noise weight by level) of every way to run."""
+        lam, weight = self.start
+        horizon = (Responses.at(lam, eta, window, steps).start ** 2 / lam) @ weight / 2
+        cache: dict[int, Responses] = {}
+
+        def response(nodes):
+            if id(nodes) not in cache:
+                cache[id(nodes)] = Responses.at(nodes, eta, window, steps)
+            return cache[id(nodes)]
+
+        bias = np.array([(response(x).lasting ** 2 * x) @ w / 2 for x, w in self.biases]).T
+        noise = np.array([(response(x).noise * x) @ w / 2 for x, w in self.steps]).T
+        return horizon, bias, noise
+
+    def bridged(self, weight: np.ndarray, ladder: Ladder) -> np.ndarray:
+        """The noise loss between any two levels: as that of the first step between them, by the ratio of squared norms."""
+        n = weight.size
+        out = np.zeros((n, n))
+        for i in range(n - 1):
+            own = ladder.squared[i, i + 1]
+            out[i, i + 1 :] = weight[i + 1] * (ladder.squared[i, i + 1 :] / own if own > 0 else 1.0)
+        return out
+
+    def floor(self) -> float:
+        """What the finest level's bias alone costs in the end."""
+        nodes, weights = self.biases[-1]
+        return float((weights / nodes).sum() / 2)

@@ -1,0 +1,171 @@
+"""The cheapest way to run on a ladder: a grid of ways, the noise that each leaves to each finest level, and its price."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bills import NotApplicable, Plan, Stage
+from .hierarchy import Hierarchy
+from .ladders import optimum
+from .theorems import already
+
+FINALISTS = 6
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """What can be bought and how far levels are apart: squared[i, j] bounds or measures |A_j - A_i|^2."""
+
+    h: Hierarchy
+    cost: np.ndarray
+    accuracy: np.ndarray
+    shared: np.ndarray
+    squared: np.ndarray
+
+    @classmethod
+    def of(cls, on) -> "Ladder":
+        """From a Hierarchy (increments bounded by its accuracies) or a report of `audit` (increments as measured)."""
+        h = getattr(on, "hierarchy", on)
+        if not isinstance(h, Hierarchy):
+            raise ValueError(f"on must be a Hierarchy or the report of audit; got {type(on).__name__}")
+        accuracy = np.array([float(h.accuracy(k)) for k in h.levels])
+        squared = np.triu(accuracy[:, None] + accuracy[None, :], 1) ** 2
+        values = getattr(on, "values", None)
+        if values is not None:
+            rows = [np.asarray(values[k], float) for k in h.levels]
+            flat = np.array([row.reshape(len(row), -1) for row in rows])  # (levels, points, coordinates)
+            for i in range(len(flat)):
+                squared[i] = ((flat - flat[i]) ** 2).sum(axis=2).max(axis=1)
+            squared = np.triu(squared, 1)
+        return cls(
+            h,
+            np.array([float(h.cost(k)) for k in h.levels]),
+            accuracy,
+            np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)]),
+            squared,
+        )
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Ways to run, one entry of each array per way; rows of `room` and `weight` belong to the levels.
+
+    room[i, k]: what the noise may add to the loss when level k is the finest (negative: out of reach);
+    weight[i, k]: the noise loss of the step to level k at probability 1/2.
+    """
+
+    eta: np.ndarray
+    steps: np.ndarray
+    window: np.ndarray  # of the tail average; the Young share for the exponential one
+    room: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to run with its telescope: the price of the whole run, and the noise loss it was given."""
+
+    eta: float
+    steps: int
+    window: float
+    finest: int
+    chain: tuple[int, ...]
+    q: np.ndarray
+    price: float
+
+
+def coarse_prices(ladder: Ladder, ways: Ways, noisy: bool) -> np.ndarray:
+    """The price of each way and finest level, increments paid in pairs and no level left out: (ways, levels)."""
+    n = ladder.cost.size
+    best = np.where(ways.room >= 0, ladder.cost, np.inf)
+    pair = ladder.cost + np.concatenate([[0.0], ladder.cost[:-1]]) * ~ladder.shared
+    for start in range(n - 1) if noisy else ():
+        price = pair[start + 1 :].copy()
+        price[0] = ladder.cost[start + 1]
+        weight = np.maximum(ways.weight[:, start + 1 :], 1e-300)
+        root = np.cumsum(np.sqrt(weight * price), axis=1)
+        scale = root / (np.maximum(ways.room[:, start + 1 :], 1e-300) + np.cumsum(weight, axis=1))
+        largest = np.maximum.accumulate(np.sqrt(weight / price), axis=1)
+        cost = np.where(scale * largest <= 1, ladder.cost[start] + scale * root, np.inf)
+        best[:, start + 1 :] = np.minimum(best[:, start + 1 :], np.where(ways.room[:, start + 1 :] > 0, cost, np.inf))
+    return best * ways.steps[:, None]
+
+
+def search(ladder: Ladder, make: Callable[..., Ways], grids, squares: Callable, noisy: bool) -> Choice | None:
+    """The cheapest choice: a coarse grid of ways, a finer one around its best, then exact telescopes for the finalists.
+
+    make(*grids) -> Ways; squares(ways, i) -> the matrix of noise losses between any two levels for way i.
+    """
+    for narrow in (1.3, 1.08, 1.0):
+        ways = make(*grids)
+        price = coarse_prices(ladder, ways, noisy)
+        if not np.isfinite(price).any():
+            return None
+        i, _ = np.unravel_index(np.argmin(price), price.shape)
+        if narrow > 1:
+            grids = refined(ways, i, narrow)
+    order = np.dstack(np.unravel_index(np.argsort(price, axis=None)[:FINALISTS], price.shape))[0]
+    best = None
+    for i, k in order:
+        if not np.isfinite(price[i, k]):
+            continue
+        top = slice(0, k + 1)
+        room = float(ways.room[i, k]) if noisy else 0.0
+        chain, q, call = optimum(ladder.cost[top], squares(ways, i)[top, top], room, ladder.shared[top])
+        total = call * float(ways.steps[i])
+        if best is None or total < best.price:
+            window = float(ways.window[i])
+            best = Choice(float(ways.eta[i]), int(ways.steps[i]), window, int(k), chain, q, total)
+    return best
+
+
+def refined(ways: Ways, i: int, ratio: float):
+    """Grids around one way: the same step, windows and lags within a few powers of `ratio`."""
+    spread = ratio ** np.arange(-4.0, 5.0)
+    window, lag = float(ways.window[i]), float(ways.steps[i] - ways.window[i])
+    if not float(window).is_integer():  # a Young share: only the steps are refined
+        return np.array([ways.eta[i]]), np.unique(np.ceil(ways.steps[i] * spread)), np.array([window])
+    lags = np.unique(np.concatenate([np.round(lag * spread), [0.0]]))
+    return np.array([ways.eta[i]]), lags, np.unique(np.maximum(np.round(window * spread), 1))
+
+
+def refuse(problem, eps, ladder, promise, floor) -> NotApplicable:
+    finest = ladder.h.levels[-1]
+    return NotApplicable(
+        f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level {finest} has accuracy "
+        f"{ladder.accuracy[-1]:.3g}, which alone costs a loss of {floor:.3g}: add finer levels or ask for a larger eps"
+    )
+
+
+def finish(problem, eps, method, promise, ladder, choice: Choice, **parts) -> Plan:
+    levels = tuple(ladder.h.levels[i] for i in choice.chain)
+    squared = [ladder.squared[a, b] for a, b in zip(choice.chain, choice.chain[1:], strict=False)]
+    sigma = math.sqrt(sum((1 / q - 1) * s for q, s in zip(choice.q[1:].tolist(), squared, strict=True)))
+    stage = Stage(
+        choice.steps,
+        float(ladder.accuracy[choice.finest]),
+        sigma,
+        levels=levels,
+        probabilities=tuple(choice.q.tolist()),
+    )
+    dearest = sum(ladder.h.only(levels).step_cost(k) for k in levels) if len(levels) > 1 else ladder.cost[choice.finest]
+    return Plan(
+        problem=problem,
+        eps=eps,
+        method=method,
+        promise=promise,
+        eta=choice.eta,
+        stages=(stage,),
+        expected_cost=choice.price,
+        cost_bound=choice.steps * float(dearest),
+        bound_is="never",
+        warnings=tuple(already(problem, eps)),
+        **parts,
+    )
+
+
+def variance(choice: Choice, squared: np.ndarray) -> float:
+    steps = zip(choice.q[1:].tolist(), choice.chain, choice.chain[1:], strict=False)
+    return sum((1 / q - 1) * float(squared[a, b]) for q, a, b in steps)
