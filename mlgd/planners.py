@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bills import Budget, NotApplicable, Plan, Stage
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .ladders import optimum
 from .moments import Responses, certified_bias, worst
 from .problems import Problem

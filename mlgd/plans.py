@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from .bills import Budget, NotApplicable, Plan, Stage
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .hierarchy import positive
 from .lazy import formulas as F
 from .oracle import Telescope

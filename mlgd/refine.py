@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .bills import Budget, NotApplicable, Plan, Stage
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .problems import Problem
 from .searching import Ladder, refuse
 from .theorems import already

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bills import NotApplicable, Plan, Stage
+from .schemes import NotApplicable, Plan, Stage
 from .hierarchy import Hierarchy
 from .ladders import optimum
 from .theorems import already

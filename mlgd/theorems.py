@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .bills import Budget, Plan, Stage
+from .schemes import Budget, Plan, Stage
 from .lazy import formulas as F
 from .oracle import Telescope
 from .problems import Problem

@@ -1,0 +1,130 @@
+"""A plan as a value: stages, an error budget and a bill.
+
+A plan is correct as executed: steps are whole, the finest level is one that exists, an increment is two evaluations, the
+coarsest level used is drawn at every call, and all of it is inside `expected_cost` and the error budget.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+
+from .hierarchy import Hierarchy
+from .oracle import Telescope
+from .problems import Problem
+
+SAID = {
+    "proved": "mean loss at most {eps:g} (proved: {guarantee})",
+    "quadratic": "mean loss at most {eps:g} on quadratics of this class ({guarantee})",
+    "measured": "mean loss about {eps:g} (an estimate: {guarantee})",
+    "none": "nothing is promised ({guarantee})",
+}
+
+
+class NotApplicable(ValueError):
+    """A method can't be planned for this problem, target or ladder; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of steps with one oracle, or with one deterministic solver on one level.
+
+    Without `levels` the oracle is the closed form for delta and sigma; with them, these levels (some of the ladder's
+    may be left out) with these probabilities.
+    """
+
+    steps: int
+    delta: float
+    sigma: float
+    _: KW_ONLY
+    levels: tuple[int, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+    solver: str | None = None  # 'nesterov' or 'quasi-newton', on the one level
+    tolerance: float | None = None  # of the gradient's norm, where a quasi-Newton stage may end early
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How the target is split: what the horizon, the bias and the noise may each cost in loss."""
+
+    horizon: float
+    bias: float
+    noise: float
+    mixed: float = 0.0  # what they cost together beyond their sum, where errors may depend on earlier noise
+
+    @property
+    def total(self) -> float:
+        return self.horizon + self.bias + self.noise + self.mixed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Hyperparameters and a bill. `delta` and `sigma` are those of the last stage, the finest one.
+
+    The output is an average of the iterates: 'uniform', or with weights growing by `growth` per step ('geometric',
+    'exponential'), of the points where a gradient was taken; 'tail', the mean of the last `window` points reached; or
+    the last point ('last', the accelerated scheme and the deterministic solvers).
+    """
+
+    problem: Problem
+    eps: float
+    method: str
+    promise: str
+    eta: float
+    stages: tuple[Stage, ...]
+    averaging: str
+    growth: float = 1.0
+    window: int | None = None
+    budget: Budget | None
+    expected_cost: float
+    cost_bound: float | None
+    bound_is: str = "mean"  # 'mean': bounds the mean of what a run pays; 'never': what any run pays
+    guarantee: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        return sum(s.steps for s in self.stages)
+
+    @property
+    def delta(self) -> float:
+        return self.stages[-1].delta
+
+    @property
+    def sigma(self) -> float:
+        return self.stages[-1].sigma
+
+    @property
+    def promised(self) -> str:
+        """What may be said of a run that made all steps, in one sentence."""
+        return SAID[self.promise].format(eps=self.eps, guarantee=self.guarantee)
+
+    def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
+        """The oracle a stage runs on a hierarchy."""
+        if stage.levels is not None:
+            return Telescope(h, dict(zip(stage.levels, stage.probabilities, strict=True)))
+        return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma)
+
+    def price_on(self, h: Hierarchy) -> float:
+        """The exact mean price of this plan on a hierarchy of your own, whatever its levels and prices."""
+        return sum(s.steps * self.telescope(h, s).expected_cost() for s in self.stages)
+
+    def __str__(self) -> str:
+        average = {"tail": f"mean of the last {self.window} points", "last": "last point"}
+        rows = [
+            f"{self.method}, eps = {self.eps:g}: {self.steps} steps of {self.eta:.3g}, "
+            + average.get(self.averaging, f"{self.averaging} average"),
+            f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call"
+            + (f"   ({len(self.stages)} stages)" if len(self.stages) > 1 else ""),
+        ]
+        for s in self.stages[-1:] if len(self.stages) > 3 else self.stages:
+            if s.levels is not None:
+                chances = "  ".join(f"{k}: {p:.3g}" for k, p in zip(s.levels, s.probabilities, strict=True))
+                rows.append(f"  levels drawn   {chances}" + (f"   ({s.steps} steps)" if s.solver else ""))
+        if self.budget is not None:
+            b = self.budget
+            mixed = f" + {b.mixed:.3g} mixed" if b.mixed else ""
+            rows.append(
+                f"  error budget   {b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise{mixed} = {b.total:.3g}"
+            )
+        word = {"mean": "mean at most", "never": "never above"}[self.bound_is]
+        bound = f"   {word} {self.cost_bound:.4g}" if self.cost_bound is not None else ""
+        rows += [f"  expected price {self.expected_cost:.4g}{bound}", f"  promise        {self.promised}"]
+        return "\n".join(rows + [f"  ! {w}" for w in self.warnings])
