@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .bills import Plan
 from .hierarchy import Hierarchy, positive
 from .methods import METHODS, averaged
-from .plans import Plan
 from .results import Result, State
 from .runs import Run
 

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .bills import Buyer, Sampler, Stop
+from .bills import Plan, Stage
 from .checkpoints import Keeper
 from .hierarchy import Hierarchy, LevelError
 from .oracle import Telescope
-from .plans import Plan, Stage
 from .progress import Bar
+from .purchases import Buyer, Sampler, Stop
 from .results import Result, State, Trace, log
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
@@ -111,17 +111,15 @@ class Run:
         finally:
             if self.bar is not None:
                 self.bar.close(self.step, self.meter.total)
+        if self.keeper is not None:
+            self.keep()  # before the last record, which a longer run does not have
         if status != "diverged":
             self.record(last=True)
-        if self.keeper is not None:
-            self.keep()
         log.info("%s after %d steps, price %.4g: %s", status, self.step, self.meter.total, message)
         return self.result(status, message, error)
 
     def attend(self) -> None:
-        """After a step that someone waits for: tell, look and keep."""
-        if self.callback is not None:
-            self.consult()
+        """After a step that someone waits for: look, keep and tell."""
         if self.step % self.every == 0:
             self.guard()
             self.record()
@@ -130,6 +128,8 @@ class Run:
         if self.bar is not None and time.monotonic() >= self.bar.due:
             self.bar.show(self.step, self.meter.total)
         self.due = self.step + 1 if self.impatient else self.step // self.every * self.every + self.every
+        if self.callback is not None:  # last: a callback that stops the run leaves a whole step behind
+            self.consult()
 
     def consult(self) -> None:
         memory, meter = self.memory, self.meter
@@ -172,7 +172,7 @@ class Run:
             plan.stages,
             plan.averaging,
             plan.growth,
-            getattr(plan, "window", None),
+            plan.window,
         )
         return {
             "set of levels": list(self.h.levels),
@@ -217,9 +217,9 @@ class Run:
         if not self.rows or self.rows[-1][0] != self.step:
             self.rows.append((self.step, self.meter.total, np.nan))
         step, cost, loss = (np.array(column) for column in zip(*self.rows, strict=True))
-        promise = _promise(self.plan)[0] if status == "done" and not self.buyer.broken else "none"
+        promise = self.plan.promise if status == "done" and not self.buyer.broken else "none"
         if status == "done":
-            message = f"{self.step} steps, as planned: {self.buyer.broken or _promise(self.plan)[1]}"
+            message = f"{self.step} steps, as planned: {self.buyer.broken or self.plan.promised}"
         return Result(
             y=self.safe.copy() if status == "diverged" else self.output,
             cost=self.meter.total,
@@ -236,9 +236,3 @@ class Run:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _promise(plan):  # until plans.py has both
-    kind = getattr(plan, "promise", "none" if plan.method == "tuned" else "proved")
-    said = "nothing promised: set by hand" if kind == "none" else f"mean loss at most {plan.eps:g} (proved)"
-    return kind, getattr(plan, "promised", said)

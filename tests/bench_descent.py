@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from mlgd import Hierarchy, Problem, Telescope, minimize, plan, tuned
-from mlgd.bills import BLOCK
+from mlgd.purchases import BLOCK
 
 DIMENSION, REPEATS, ALLOWED = 1000, 15, 1.5
 VALUES = np.random.default_rng(0).standard_normal((40, DIMENSION)) / DIMENSION

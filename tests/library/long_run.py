@@ -1,0 +1,66 @@
+"""A run long enough to be killed, as a script and as functions that other processes can import.
+
+python long_run.py CHECKPOINT RESULT STEPS SECONDS: run with a file every SECONDS, and write the result's bytes.
+"""
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgd import Hierarchy, Problem, Telescope, checkpoints, minimize, tuned
+
+DIMENSION = 20
+CURVATURE = np.geomspace(0.1, 1.0, DIMENSION)
+SHIFTS = np.random.default_rng(3).standard_normal((8, DIMENSION))
+
+
+def evaluate(k, y):
+    return CURVATURE * y + 2.0**-k * SHIFTS[k] / np.linalg.norm(SHIFTS[k])
+
+
+def cost(k):
+    return 8.0**k
+
+
+@dataclass(frozen=True)
+class Dies:
+    """A level that kills the process it is evaluated in, unless that is the one that made it."""
+
+    home: int
+
+    def __call__(self, k, y):
+        import os
+
+        if k == 2 and os.getpid() != self.home:
+            os._exit(1)
+        return evaluate(k, y)
+
+
+def hierarchy(levels=range(4)):
+    return Hierarchy(evaluate, cost, levels)
+
+
+def setting(steps, probabilities=(1.0, 0.1, 0.02, 0.004)):
+    h = hierarchy()
+    problem = Problem(beta=1.0, mu=0.1, d0=5.0, gamma=3.0, c=1.0)
+    return h, np.ones(DIMENSION), tuned(problem, 1e-3, Telescope(h, probabilities), eta=0.3, steps=steps)
+
+
+def bits(r):
+    """All of a result that must not depend on how it came about."""
+    numbers = np.concatenate([r.y, r.trace.step, r.trace.cost, r.trace.loss, [r.cost, *r.cost_by_level.values()]])
+    return numbers.tobytes()
+
+
+def loss(y):
+    return float(CURVATURE @ y**2)
+
+
+if __name__ == "__main__":
+    path, out, steps, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+    checkpoints.EVERY, checkpoints.SHARE = seconds, 0
+    h, y0, p = setting(steps)
+    result = minimize(h, y0, p, rng=7, loss=loss, checkpoint=path)
+    with open(out, "wb") as file:
+        file.write(bits(result))
