@@ -8,7 +8,7 @@ from mlgd import formulas as F
 ROWS = {
     "deterministic": "one fixed level",
     "gd": "multilevel descent",
-    "accelerated": "accelerated, as the paper balances it",
+    "accelerated": "accelerated",
 }
 REGIMES = {"any": "any", "ETMC": r"\(\gamma&lt;2\)", "MC": r"\(\gamma=2\)", "HTMC": r"\(\gamma&gt;2\)"}
 COLUMNS = ("convex", "strong")
@@ -80,4 +80,6 @@ def table(cells: dict) -> HTML:
         for row, name in lines
     )
     head = "<tr><th>method</th><th>regime</th><th>convex</th><th>strongly convex</th></tr>"
-    return HTML(f"<table class='mlgd-grid'><thead>{head}</thead><tbody>{body}</tbody></table>")
+    return HTML(
+        f"<div class='tex2jax_process'><table class='mlgd-grid'><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )

@@ -54,14 +54,21 @@ def ladder(problem: Problem, levels: Sequence[int], curvature: float, sign: floa
     return biased(lambda y: curvature * y, problem.gamma, problem.c, levels, direction=[sign], alternate=True)
 
 
-def quadratic_loss(problem: Problem, eps: float, eta: float, curvature: float, chance: float = 1.0) -> float:
-    """E of curvature/2 y^2 at the average of the theorem's descent on that ladder: exact moments, the worse sign of two.
+def quadratic_loss(
+    problem: Problem,
+    eps: float,
+    eta: float,
+    curvature: float,
+    chance: float = 1.0,
+    signs: Sequence[float] = (1.0, -1.0),
+) -> float:
+    """E of curvature/2 y^2 at the average of the theorem's descent on that ladder: exact moments, the worst of the signs.
 
     The coarsest level is drawn with probability `chance`; the start is at distance d0.
     """
     bill, origin, worst = plan(problem, eps, eta=eta), np.zeros(1), 0.0
     levels = problem.prices(bill.delta).levels
-    for sign in (1.0, -1.0):
+    for sign in signs:
         t = telescope(problem, eps, eta, 1.0, ladder(problem, levels, curvature, sign))
         bias, noise = float(t.mean(origin)[0]), t.variance(origin)
         offset = float(t.h.evaluate(levels[0], origin)[0])  # the coarsest level is curvature y + offset
@@ -82,10 +89,25 @@ def quadratic_loss(problem: Problem, eps: float, eta: float, curvature: float, c
     return worst
 
 
-def repeat(problem: Problem, bill: Plan, curvature: float, runs: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Losses over eps, and prices over the expected price, of independent runs of a plan on that ladder."""
+def repeat(
+    problem: Problem, bill: Plan, curvature: float, runs: int, rng, chance: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Losses over eps, and prices over the expected price, of independent runs of a plan on that ladder.
+
+    With `chance` below one the coarsest level is drawn with that probability, which no plan does.
+    """
     h = ladder(problem, problem.prices(bill.delta).levels, curvature)
-    start, streams = np.array([problem.d0]), np.random.default_rng(rng).spawn(runs)
-    results = [minimize(h, start, bill, rng=stream) for stream in streams]
-    losses = np.array([curvature / 2 * float(r.y[0]) ** 2 for r in results])
-    return losses / bill.eps, np.array([r.cost for r in results]) / bill.expected_cost
+    oracle = telescope(problem, bill.eps, bill.eta, chance, h)
+    losses, prices = np.empty(runs), np.empty(runs)
+    for i, stream in enumerate(np.random.default_rng(rng).spawn(runs)):
+        if chance == 1:
+            result = minimize(h, np.array([problem.d0]), bill, rng=stream)
+            point, prices[i] = result.y, result.cost
+        else:
+            y, point, prices[i] = np.array([problem.d0]), np.zeros(1), 0.0
+            for _ in range(bill.steps):
+                point = point + y / bill.steps
+                draw = oracle.draw(y, stream)
+                y, prices[i] = y - bill.eta * draw.value, prices[i] + draw.cost
+        losses[i] = curvature / 2 * float(point[0]) ** 2 / bill.eps
+    return losses, prices / (bill.steps * oracle.expected_cost())

@@ -83,3 +83,11 @@ def test_runs_are_those_of_minimize():
     assert losses[0] == pytest.approx(0.25 * one.y[0] ** 2 / 0.4)
     assert prices[0] == one.cost / bill.expected_cost
     assert losses.size == prices.size == 3
+
+
+def test_a_chance_of_the_coarsest_level_is_drawn_and_paid():
+    bill = plan(SMALL, 1.0)
+    losses, prices = worst.repeat(SMALL, bill, 0.5, 400, rng=2, chance=0.6)
+    exact = worst.quadratic_loss(SMALL, 1.0, bill.eta, 0.5, 0.6, signs=(1.0,))
+    assert abs(losses.mean() - exact) < 5 * losses.std() / 20
+    assert abs(prices.mean() - 1) < 5 * prices.std() / 20
