@@ -49,7 +49,7 @@ class Check:
         body += [f"near miss: {self.twin}"] * bool(self.twin) + [f"repair: {self.repair}"] * bool(self.repair)
         return "\n  ".join([*body, f"({self.kind}; {', '.join(self.ids)})"])
 
-    def html(self, fold: bool = True) -> str:
+    def html(self, folded: bool = True) -> str:
         """A box with the statement in view and the evidence folded, unless it stands in a group that folds."""
         verdict = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span>"
         in_view, proof = "", self
@@ -61,7 +61,7 @@ class Check:
             evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
         links = " ".join(f"<a href='{_up()}ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
         evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
-        if fold:
+        if folded:
             evidence = fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
@@ -95,7 +95,7 @@ class Group:
         boxes = "".join(c.html() for c in self.checks if c.verdict != "holds")
         if folded:
             label = "one check holds" if len(folded) == 1 else f"{len(folded)} checks hold"
-            boxes += fold(label, "".join(c.html(fold=False) for c in folded))
+            boxes += fold(label, "".join(c.html(folded=False) for c in folded))
         return f"<div class='mlgd-group'><div class='mlgd-title'>{with_formulas(self.title)}</div>{boxes}</div>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
