@@ -1,11 +1,11 @@
 """Multilevel gradient descent: from a hierarchy of approximate gradients to a priced plan and a run."""
 
 from .adversary import Adversary
+from .anchors import Telescope
 from .audits import audit
 from .descent import Result, minimize
 from .hierarchy import Hierarchy, LevelError
 from .jumps import Schedule, flow
-from .oracle import Telescope
 from .plans import Plan, Problem, compare, plan, tuned
 
 __version__ = "0.2.0"

@@ -1,0 +1,128 @@
+"""The anchored telescope (ours, not the paper's): every level is paid for once at a reference point r, and only the change since then is sampled.
+
+    A_prefix(y)  +  sum over later k of  a_k D_k(r) + B_k/p_k [D_k(y) - a_k D_k(r)],     D_k = A_k - A_{k-},
+
+has mean A_{k_max}(y) whatever the probabilities and the coefficients a_k. With a_k = 1, the default, the noise shrinks with the
+distance to r wherever the increments change slowly; a_k = 0 is the plain telescope, right for levels whose errors do not repeat.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from .hierarchy import Hierarchy
+from .oracle import Draw, Telescope
+
+Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment to k as one shared evaluation
+
+
+class Anchored(Telescope):
+    """A telescope of increments since a reference point; what was evaluated there is kept and never paid twice.
+
+    `coefficients` gives the a_k, one for each level (that of the coarsest is not used). A value at the reference is bought when
+    it is first needed: the finest level at once, one in between when it is first drawn. `kept` holds what is already known there.
+
+    >>> from mlgd.examples import biased
+    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+    >>> t = Telescope.anchored(h, [1.0, 0.5, 0.1], at=np.ones(1))
+    >>> t.mean(np.zeros(1)), t.variance(np.zeros(1))  # an error that is the same everywhere is no noise
+    (array([0.125]), 0.0)
+    >>> t.draw(np.ones(1), rng=0).paid, t.draw(np.zeros(1), rng=0).paid  # at the reference itself one fine value is all
+    ({3: 512.0}, {1: 16.0})
+    """
+
+    reference: np.ndarray
+    coefficients: np.ndarray
+    kept: dict[Need, np.ndarray]
+
+    def __init__(
+        self,
+        h: Hierarchy,
+        probabilities: Sequence[float] | Mapping[int, float],
+        at: np.ndarray,
+        coefficients: Sequence[float] | None = None,
+        kept: dict[Need, np.ndarray] | None = None,
+    ):
+        super().__init__(h, probabilities)
+        if self.prefix is None:
+            raise ValueError(
+                "an anchored telescope looks at its coarsest level at every call: give that level probability 1"
+            )
+        a = np.ones(self.p.size) if coefficients is None else np.array(coefficients, float)
+        if a.shape != self.p.shape or not ((a >= 0) & (a <= 1)).all():
+            raise ValueError(f"coefficients: one in [0, 1] for each of the levels {self.levels}; got {coefficients!r}")
+        a[: self.p.size - self.random.size] = 1.0  # the prefix is evaluated at every call, nothing of it is sampled
+        point = self.h.point(at)
+        point.flags.writeable = False
+        for name, content in {"reference": point, "coefficients": a, "kept": {} if kept is None else kept}.items():
+            object.__setattr__(self, name, content)
+
+    @property
+    def base(self) -> dict[int, float]:
+        """The levels whose values at the reference enter every call, with their weights: sum over k of a_k D_k(r), collected."""
+        first = self.p.size - self.random.size
+        a = np.append(self.coefficients[first:], 0.0)
+        weights = dict(zip(self.levels[first:], (a[:-1] - a[1:]).tolist(), strict=True))
+        return {k: w for k, w in {self.levels[first - 1]: -float(a[0]), **weights}.items() if w}
+
+    def variance(self, y: np.ndarray) -> float:
+        """The exact variance, sum (1/p_k - 1) ||D_k(y) - a_k D_k(r)||^2."""
+        total = 0.0
+        for k, q, a in zip(self.levels, self.p, self.coefficients, strict=True):
+            if q < 1:
+                change = self.h.step(k, y) - a * self.h.step(k, self.reference)
+                total += (1 / q - 1) * float(np.sum(change**2))
+        return float(total)
+
+    def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
+        """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
+        paid: dict[int, float] = {}
+        if self.coefficients.all() and self.coefficients.min() == 1 and np.array_equal(y, self.reference):
+            return Draw(self._recall([(False, self.levels[-1])], evaluate, paid)[0].copy(), paid)
+        base = self.base
+        there = self._recall([(False, k) for k in base], evaluate, paid)
+        value = sum((w * v for w, v in zip(base.values(), there, strict=True)), start=np.zeros_like(self.reference))
+        first = self.p.size - self.random.size
+        for i in (np.flatnonzero(drawn) + first).tolist():
+            if self.coefficients[i]:
+                parts = self._recall(self._step_needs(i), evaluate, paid)
+                step = parts[-1] - parts[0] if len(parts) == 2 else parts[0]
+                value -= self.coefficients[i] / self.p[i] * step
+        here = super().combine(y, drawn, evaluate)
+        for k, cost in here.paid.items():
+            paid[k] = paid.get(k, 0.0) + cost
+        return Draw(value + here.value, paid)
+
+    def reference_cost(self, calls: int) -> float:
+        """The mean price of what is evaluated at the reference in that many calls elsewhere."""
+        first = self.p.size - self.random.size
+        missed: dict[Need, float] = {}
+        for i in range(first, self.p.size):
+            if self.coefficients[i]:
+                for need in self._step_needs(i):
+                    missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
+        sure = {(False, k) for k in self.base}
+        by_chance = sum((1 - q**calls) * self.h.cost(k) for (shared, k), q in missed.items() if (shared, k) not in sure)
+        return float(sum(self.h.cost(k) for _, k in sure) + by_chance)
+
+    def _step_needs(self, i: int) -> list[Need]:
+        """What the i-th increment is made of."""
+        if self._shared(i):
+            return [(True, self.levels[i])]
+        return [(False, self.levels[i - 1]), (False, self.levels[i])]
+
+    def _recall(self, needs: Sequence[Need], evaluate: Callable | None, paid: dict[int, float]) -> list[np.ndarray]:
+        """Values at the reference: kept ones, and the others evaluated, paid and kept."""
+        missing = tuple(need for need in needs if need not in self.kept)
+        if missing:
+            if evaluate is None:
+                values = [self.h.step(k, self.reference) if s else self.h.value(k, self.reference) for s, k in missing]
+            else:
+                values = evaluate(missing, self.reference)
+            for need, value in zip(missing, values, strict=True):
+                self.kept[need] = value
+                paid[need[1]] = paid.get(need[1], 0.0) + float(self.h.cost(need[1]))
+        return [self.kept[need] for need in needs]
+
+
+Telescope.anchored = Anchored  # a constructor beside `for_accuracy` and `cheapest`, in a file of its own
