@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .bills import Plan
 from .hierarchy import Hierarchy, positive
 from .methods import METHODS, averaged
 from .results import Result, State
 from .runs import Run
+from .schemes import Plan
 
 
 def minimize(

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .bills import Plan, Stage
 from .checkpoints import Keeper
 from .hierarchy import Hierarchy, LevelError
 from .oracle import Telescope
 from .progress import Bar
 from .purchases import Buyer, Sampler, Stop
 from .results import Result, State, Trace, log
+from .schemes import Plan, Stage
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
 NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
