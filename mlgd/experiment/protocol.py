@@ -110,6 +110,8 @@ class SeedResult:
     floor: float  # smallest loss in the first k_max coordinates, over L0
     crossing: float  # mu d0^2 over L0
     distance: float  # d0, from 0 to the minimizer in the first k_max coordinates
+    alignment: float  # |u.b| / |b|: how much of b lies along the direction that all columns share
+    floors: dict[int, float]  # smallest loss over L0 in the first k coordinates, on the baseline's ladder
     smoothness: dict[int, float]  # beta_k on the baseline's ladder
     levels: np.ndarray
     biases: dict[str, np.ndarray]  # 'exact' and 'truncated': wide probe x level
@@ -121,11 +123,11 @@ class SeedResult:
     seconds: dict[str, float]  # of processor time, not compared
 
     def to_json(self) -> dict:
-        """Everything but the timings, to nine digits."""
+        """Everything but the timings, to seven digits."""
         return {
             "seed": self.seed,
             **{name: _digits(getattr(self, name)) for name in SCALARS},
-            "smoothness": {str(k): _digits(v) for k, v in self.smoothness.items()},
+            **{name: {str(k): _digits(v) for k, v in getattr(self, name).items()} for name in BY_LEVEL},
             "levels": self.levels.tolist(),
             "biases": {k: _digits(v) for k, v in self.biases.items()},
             "ladder_biases": _digits(self.ladder_biases),
@@ -139,7 +141,7 @@ class SeedResult:
         return cls(
             seed=data["seed"],
             **{name: data[name] for name in SCALARS},
-            smoothness={int(k): v for k, v in data["smoothness"].items()},
+            **{name: {int(k): v for k, v in data[name].items()} for name in BY_LEVEL},
             levels=np.array(data["levels"]),
             biases={k: np.array(v) for k, v in data["biases"].items()},
             ladder_biases=np.array(data["ladder_biases"]),
@@ -149,18 +151,18 @@ class SeedResult:
         )
 
 
-SCALARS = ("loss_zero", "floor", "crossing", "distance")
+SCALARS = ("loss_zero", "floor", "crossing", "distance", "alignment")
+BY_LEVEL = ("floors", "smoothness")
 
 
 def _digits(values: float | np.ndarray) -> float | list:
-    """Nine significant digits: what another processor would find again."""
-    return np.vectorize(lambda v: float(f"{v:.9g}"), otypes=[float])(values).tolist()
+    """Seven significant digits: what another processor would find again, products being in single precision."""
+    return np.vectorize(lambda v: float(f"{v:.7g}"), otypes=[float])(values).tolist()
 
 
 def _pack(reached: Reached) -> dict:
-    finite = [None if np.isinf(v) else v for v in reached.flops.tolist()]
-    steps = [None if np.isinf(v) else v for v in reached.steps.tolist()]
-    return {"flops": finite, "steps": steps, "runs": reached.runs}
+    flops, steps = ([None if np.isinf(v) else int(v) for v in a] for a in (reached.flops, reached.steps))
+    return {"flops": flops, "steps": steps, "runs": reached.runs}
 
 
 def _unpack(data: dict) -> Reached:
@@ -203,6 +205,8 @@ def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
         floor=problem.floor(protocol.k_max),
         crossing=problem.crossing(),
         distance=problem.distance(),
+        alignment=float(abs(problem.design.shared() @ problem.right) / np.sqrt(problem.square)),
+        floors={k: problem.floor(k) for k in protocol.baseline},
         smoothness={k: problem.smoothness(k) for k in protocol.baseline},
         levels=read,
         biases={"exact": problem.biases(read), "truncated": problem.biases(read, truncated=True)},
