@@ -33,7 +33,7 @@ def test_the_price_is_that_of_the_first_step_for_good():
 def test_tuned_plans_refuse_an_unstable_step_and_say_they_guarantee_nothing():
     with pytest.raises(ValueError, match="below 2/beta"):
         tuned(PROBLEM, 0.1, Telescope(H, [1.0]), 2.5, 10)
-    assert "none" in tuned(PROBLEM, 0.1, Telescope(H, [1.0]), 0.5, 10).guarantee
+    assert "nothing is promised" in tuned(PROBLEM, 0.1, Telescope(H, [1.0]), 0.5, 10).promised
 
 
 def test_seconds_are_positive():
