@@ -16,7 +16,7 @@ import numpy as np
 from .results import log
 
 FORMAT = "mlgd checkpoint 1"
-EVERY = 5.0  # seconds between two files,
+EVERY = 1.0  # seconds between two files,
 SHARE = 50  # or this many times what the last one took to write
 NEAR = 1e-6  # the coarse gradient at y0 may differ by this share: float32 on other hardware is the same problem
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError
-from .hierarchy import _taken as taken
 from .oracle import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
@@ -74,7 +73,7 @@ class Buyer:
             meter.afford(k)
         meter.counts[k] += 1
         meter.total = total
-        return self.opened if y is self.start and k == self.opening else taken(self.h.evaluate, k, y, False)
+        return self.opened if y is self.start and k == self.opening else self.h.glance(k, y)
 
     def values(self, needs: Sequence[tuple[bool, int]], y: np.ndarray) -> list[np.ndarray]:
         """Several levels at one point, on the executor if there is one: (True, k) is the increment that shares work."""
