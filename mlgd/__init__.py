@@ -4,6 +4,7 @@ from .adversary import Adversary
 from .anchors import Telescope
 from .audits import audit
 from .descent import Result, minimize
+from .estimates import estimate
 from .hierarchy import Hierarchy, LevelError
 from .jumps import Schedule, flow
 from .plans import Plan, Problem, compare, plan, tuned
@@ -21,6 +22,7 @@ __all__ = [
     "Telescope",
     "audit",
     "compare",
+    "estimate",
     "flow",
     "minimize",
     "plan",

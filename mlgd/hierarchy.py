@@ -155,7 +155,7 @@ class Hierarchy:
         try:
             point = np.array(y, dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"a point must be an array of numbers; got {y!r:.80}: {error}") from None
+            raise ValueError(f"a point must be an array of numbers; got {shown(y)}: {error}") from None
         if point.ndim == 0 or point.size == 0:
             what = "an empty array" if point.size == 0 else f"the number {point}"
             raise ValueError(
@@ -169,20 +169,20 @@ class Hierarchy:
         """A_k(y) as a fresh float array of y's shape; a level that returns anything else is refused by name."""
         if k not in self.levels:
             self._index(k)
-        return _taken(self.evaluate, k, y)
+        return taken(self.evaluate, k, y)
 
     def glance(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y) as in `value`, but perhaps in the user's own buffer: to be used before the next evaluation."""
-        return _taken(self.evaluate, k, y, fresh=False)
+        return taken(self.evaluate, k, y, fresh=False)
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
         """The increment A_k(y) - A_{k-}(y); at the first level A_k(y) itself."""
         previous = self.before(k)
         if previous is None:
-            return _taken(self.evaluate, k, y)
+            return taken(self.evaluate, k, y)
         if self.shares(k):
-            return _taken(self.increment, k, y)
-        return _taken(self.evaluate, k, y) - _taken(self.evaluate, previous, y)
+            return taken(self.increment, k, y)
+        return taken(self.evaluate, k, y) - taken(self.evaluate, previous, y)
 
     # these two go when descent and jumps no longer ask for them
     def check(self, y: np.ndarray, levels: Sequence[int] | None = None) -> np.ndarray:
@@ -207,7 +207,7 @@ SIGNATURES = {
 FLOAT = np.dtype(float)
 
 
-def _taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
+def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
     """level(k, y) as a float array of y's shape, or LevelError; the hot path of every run."""
     seen = y
     if y.flags.writeable:
@@ -265,16 +265,22 @@ def _integers(levels: Iterable[int]) -> tuple[int, ...]:
             raise TypeError
         out = tuple(operator.index(k) for k in given)
     except TypeError:
-        raise ValueError(f"levels must be integers, as in range(6); got {levels!r}") from None
+        raise ValueError(f"levels must be integers, as in range(6); got {shown(levels)}") from None
     if not out or any(b <= a for a, b in pairwise(out)):
-        raise ValueError(f"levels must be increasing integers, at least one; got {levels!r}")
+        raise ValueError(f"levels must be increasing integers, at least one; got {shown(levels)}")
     return out
+
+
+def shown(given) -> str:
+    """What was given, for a sentence: itself if that is short, else its type."""
+    text = repr(given)
+    return text if len(text) <= 60 and "\n" not in text else f"a value of type {type(given).__name__}"
 
 
 def function(name: str, given: Callable) -> Callable:
     """Something that can be called, or the sentence that refuses it."""
     if not callable(given):
-        raise ValueError(f"{name} must be a function; got {given!r}: give {SIGNATURES[name]}")
+        raise ValueError(f"{name} must be a function; got {shown(given)}: give {SIGNATURES[name]}")
     return given
 
 
@@ -285,8 +291,16 @@ def positive(name: str, given: float) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be positive and finite; got {given!r}")
+        raise ValueError(f"{name} must be positive and finite; got {shown(given)}")
     return value
+
+
+def generator(rng) -> np.random.Generator:
+    """numpy's generator for a seed, a generator or None, or the sentence that refuses it."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"rng must be what numpy.random.default_rng takes; got {shown(rng)}: {error}") from None
 
 
 def first_level(c: float) -> int:

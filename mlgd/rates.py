@@ -8,6 +8,7 @@ import numpy as np
 
 RESOLUTION = 0.02  # a rate is read to 2% at best, however straight the line
 FLOOR = 0.05  # bits: what a level may be off the line of the finer ones, however straight that is
+LIPSCHITZ = 0.75  # an exponent of the change in the distance from which it is taken for one
 SATURATED = 0.5  # increments that differ by more than this share of their size have nothing to do with one another
 NEAR = 32.0  # pairs up to this many times the closest distance tell the order
 QUANTILES = (31.82, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764)  # Student's 99%, 1 to 10 degrees
@@ -119,7 +120,7 @@ def regularity(points: list[np.ndarray], increments: np.ndarray, floor: float) -
         return Regularity(change, order, rate, "unknown", gap)
     if order < 0.6 or rate < 0.25:
         return Regularity(change, order, rate, "rough", None)
-    if order < 0.75 or rate < 0.5:
+    if order < LIPSCHITZ or rate < 0.5:
         between = "between smooth and rough, increments change with y in a way that these points do not decide"
         return Regularity(change, order, rate, "unknown", f"{between}: add closer points")
     return Regularity(change, order, rate, "smooth", None)
@@ -133,6 +134,7 @@ def _order(distance, moved, size, floor) -> float:
     alike = near & (moved <= SATURATED * size)
     if not alike[distance <= 2 * distance.min()].any():
         return 0.0  # unrelated even at the closest points
-    if np.ptp(np.log(distance[alike])) < math.log(4):
-        return math.nan
-    return _regress(np.log(distance), np.log(np.maximum(moved, floor)), np.flatnonzero(alike))[2]
+    few = np.ptp(np.log(distance[alike])) < math.log(4)
+    pairs = np.flatnonzero(near if few else alike)
+    slope = _regress(np.log(distance), np.log(np.maximum(moved, floor)), pairs)[2]
+    return math.nan if few and slope < LIPSCHITZ else slope  # pairs that differ by all they can only flatten it

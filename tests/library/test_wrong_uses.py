@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, audit
+from mlgd import Hierarchy, audit, estimate
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
 
@@ -114,7 +114,10 @@ def test_a_wrong_example_is_refused(use, sentence):
 
 REPORT = audit(H, [Y, 2 * Y])
 AUDIT = [
-    (lambda: audit(evaluate, [Y]), "audit measures a Hierarchy; got <function"),
+    (
+        lambda: audit(evaluate, [Y]),
+        "audit measures a Hierarchy; got <function|audit measures a Hierarchy; got a value of type function",
+    ),
     (lambda: audit(H, []), r"audit needs at least one point, as in audit\(h, \[y0, y1\]\); got \[\]"),
     (lambda: audit(H, None), "audit needs at least one point, .* got None"),
     (lambda: audit(H, 3.0), "audit needs at least one point, .* got 3.0"),
@@ -146,4 +149,26 @@ FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
 
 @pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(AUDIT)])
 def test_a_wrong_audit_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+ESTIMATE = [
+    (lambda: estimate(REPORT, Y), "estimate measures a Hierarchy; got a value of type Audit"),
+    (lambda: estimate(H, 3.0), "at least one entry; got the number 3.0"),
+    (lambda: estimate(H, []), "at least one entry; got an empty array"),
+    (lambda: estimate(H, [math.nan]), "the point has a non-finite entry"),
+    (lambda: estimate(H, "y0"), "a point must be an array of numbers; got 'y0'"),
+    (lambda: estimate(H, Y, budget=-1.0), "budget must be positive and finite; got -1.0"),
+    (lambda: estimate(H, Y, budget="all"), "budget must be positive and finite; got 'all'"),
+    (
+        lambda: estimate(H, Y, known=H),
+        r"known must be an audit, as audit\(h, \[y0\]\) returns; got a value of type Hierarchy",
+    ),
+    (lambda: estimate(H, Y, rng="seed"), "rng must be what numpy.random.default_rng takes; got 'seed'"),
+    (lambda: estimate(H, Y, rng=-1), "rng must be what numpy.random.default_rng takes; got -1"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(ESTIMATE)])
+def test_a_wrong_estimate_is_refused(use, sentence):
     refused(use, sentence)

@@ -1,0 +1,157 @@
+"""How a vector spreads over the eigenvalues of a matrix that is only known by its products: Lanczos and Gauss.
+
+For a symmetric H and a vector v, n products give nodes and weights with v^T f(H) v ~ sum of weights times f(nodes),
+exact for polynomials f of degree 2n - 1. For f = 1/lambda and 1/lambda^2 the Gauss rule is too small, and the Gauss-Radau
+rule with a node below all eigenvalues is too large (Golub and Meurant): together they are a bracket.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Nodes and weights of v^T f(H) v; `jacobi` holds the recurrence they come from, and `floor` cuts the nodes.
+
+    >>> m = Measure(np.array([0.5, 2.0]), np.array([1.0, 3.0]))
+    >>> m.total, m.integral(lambda x: 1 / x)
+    (4.0, 3.5)
+    """
+
+    nodes: np.ndarray
+    weights: np.ndarray
+    jacobi: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def total(self) -> float:
+        """|v|^2."""
+        return float(self.weights.sum())
+
+    def integral(self, f: Callable[[np.ndarray], np.ndarray]) -> float:
+        """v^T f(H) v, by the rule."""
+        with np.errstate(
+            divide="ignore", over="ignore"
+        ):  # a node at zero makes an integral of 1/lambda infinite, and that is meant
+            return float(self.weights @ f(self.nodes))
+
+    def scaled(self, factor: float) -> "Measure":
+        """The measure of sqrt(factor) v."""
+        return Measure(self.nodes, factor * self.weights, self.jacobi)
+
+    def radau(self, floor: float) -> "Measure":
+        """The rule with one more node, at `floor`: integrals of 1/lambda from above if no eigenvalue is below it."""
+        if self.jacobi is None or self.jacobi[1][-1] == 0 or not floor < self.nodes.min():
+            return self  # the Gauss rule is already exact, or leaves no room
+        diagonal, off = self.jacobi
+        n = diagonal.size
+        last = np.zeros(n)
+        last[-1] = off[-1] ** 2
+        end = floor + np.linalg.solve(_tridiagonal(diagonal - floor, off[:-1]), last)[-1]
+        nodes, weights = _rule(np.append(diagonal, end), off, self.total)
+        nodes[0] = floor
+        return Measure(nodes, weights)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Spectral measures in the Hessian of one coarse level at y0: of the gradient, and of the increments by level.
+
+    The starting distance is the square root of gradient.integral(1/lambda^2), the starting loss half the integral of
+    1/lambda. `floor` is the lower end of mu.
+    """
+
+    gradient: Measure
+    increments: dict[int, Measure]
+    level: int
+    floor: float
+
+    def increment(self, k: int, norm: float) -> Measure:
+        """The measure for an increment of level k and this norm: the shape is that of the nearest measured level."""
+        if not self.increments:
+            return self.gradient.scaled(norm**2 / self.gradient.total)
+        shape = self.increments[min(self.increments, key=lambda j: (abs(j - k), -j))]
+        return shape.scaled(norm**2 / shape.total)
+
+
+def _tridiagonal(diagonal, off):
+    return np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1)
+
+
+def _rule(diagonal, off, total):
+    nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off))
+    return nodes, total * vectors[0] ** 2
+
+
+@dataclass(frozen=True)
+class Krylov:
+    """What n products from one vector gave: the Gauss measure, the basis, and how far the products are from symmetric."""
+
+    measure: Measure
+    basis: np.ndarray
+    norm: float
+    asymmetry: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether the products span all that v ever reaches."""
+        return bool(self.measure.jacobi[1][-1] == 0)
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """The smallest Ritz value and its residual: some eigenvalue lies within that of it."""
+        diagonal, off = self.measure.jacobi
+        nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off[:-1]))
+        return float(nodes[0]), float(off[-1] * abs(vectors[-1, 0]))
+
+    def solve(self, least: float) -> np.ndarray:
+        """H^-1 v in the space spanned, directions below `least` left out: conjugate gradients' answer."""
+        diagonal, off = self.measure.jacobi
+        nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off[:-1]))
+        seen = nodes > least
+        return self.norm * self.basis.T @ (vectors[:, seen] @ (vectors[0, seen] / nodes[seen]))
+
+
+def lanczos(product: Callable[[np.ndarray], np.ndarray], v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov:
+    """At most `steps` products from v, each new direction orthogonal to all before it (twice, against rounding).
+
+    It ends early where the space is exhausted, or where the last fifth of the products moved the integral of 1/lambda by
+    less than `tolerance`, as a share of itself.
+
+    >>> H = np.diag([1.0, 2.0, 4.0])
+    >>> found = lanczos(lambda v: H @ v, np.ones(3), steps=9)
+    >>> found.measure.nodes.round(9), found.measure.weights.round(9), found.complete
+    (array([1., 2., 4.]), array([1., 1., 1.]), True)
+    """
+    norm = float(np.linalg.norm(v))
+    steps = min(steps, v.size)
+    basis, diagonal, off, skew = np.empty((steps, v.size)), np.zeros(steps), np.zeros(steps), 0.0
+    basis[0] = v / norm
+    before, look = math.inf, 10
+    for n in range(1, steps + 1):
+        w = product(basis[n - 1])
+        diagonal[n - 1] = basis[n - 1] @ w
+        expected = np.zeros(n)  # the products along the basis so far, were the matrix symmetric
+        expected[-1] = diagonal[n - 1]
+        if n > 1:
+            expected[-2] = off[n - 2]
+        for again in range(2):
+            known = basis[:n] @ w
+            skew = skew if again else max(skew, float(np.linalg.norm(known - expected)))
+            w = w - basis[:n].T @ known
+        size = float(np.linalg.norm(w))
+        if n == v.size or size <= 1e-12 * np.abs(diagonal).max():
+            break  # exhausted: the last off-diagonal entry stays 0
+        off[n - 1] = size
+        if n >= look:
+            nodes, weights = _rule(diagonal[:n], off[: n - 1], norm**2)
+            now = float(weights @ (1 / np.maximum(nodes, 1e-300)))
+            if nodes[0] > 0 and abs(now - before) <= tolerance * now:
+                break
+            before, look = now, math.ceil(1.25 * n)
+        if n < steps:
+            basis[n] = w / size
+    measure = Measure(*_rule(diagonal[:n], off[: n - 1], norm**2), (diagonal[:n], off[:n]))
+    return Krylov(measure, basis[:n], norm, skew)
