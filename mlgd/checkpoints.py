@@ -141,7 +141,9 @@ def _pack(value, arrays: list[np.ndarray]):
         return {"names": [[name, _pack(v, arrays)] for name, v in vars(value).items()]}
     if isinstance(value, dict):
         return {"pairs": [[_pack(k, arrays), _pack(v, arrays)] for k, v in value.items()]}
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(v, arrays) for v in value]}
+    if isinstance(value, list):
         return [_pack(v, arrays) for v in value]
     if isinstance(value, np.generic):
         return value.item()
@@ -157,6 +159,8 @@ def _unpack(tree, arrays: list[np.ndarray]):
         return tree
     if "array" in tree:
         return arrays[tree["array"]]
+    if "tuple" in tree:
+        return tuple(_unpack(v, arrays) for v in tree["tuple"])
     if "names" in tree:
         return SimpleNamespace(**{name: _unpack(v, arrays) for name, v in tree["names"]})
     return {_unpack(k, arrays): _unpack(v, arrays) for k, v in tree["pairs"]}

@@ -1,10 +1,12 @@
 """The methods that a plan may name, each a generator over a run: averaged descent, similar triangles, coarse to fine."""
 
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
+from .anchored_runs import anchored, corrected
 from .runs import Method, Run
 from .solvers import nesterov, quasi_newton
 
@@ -66,10 +68,7 @@ def refine(run: Run, memory: SimpleNamespace) -> Iterator[None]:
         level = telescope.prefix
         if not memory.at:
             memory.inner = SimpleNamespace(y=memory.y)
-
-        def gradient(y, k=level):
-            return run.value(k, y)
-
+        gradient = partial(run.value, level)
         if stage.solver == "nesterov":
             solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
         else:
@@ -78,6 +77,17 @@ def refine(run: Run, memory: SimpleNamespace) -> Iterator[None]:
             memory.y = memory.output = memory.inner.y
             memory.at += 1
             yield
+        missed = stage.tolerance is not None and memory.inner.norm > stage.tolerance
+        if missed and stage is run.plan.stages[-1]:
+            run.buyer.broken = (
+                f"the solver left level {level} with a gradient of norm {memory.inner.norm:.3g} where "
+                f"{stage.tolerance:.3g} was planned: nothing is promised; give it more steps"
+            )
 
 
-METHODS: dict[str, Method] = {"accelerated": accelerated, "refine": refine}  # every other plan is `averaged`
+METHODS: dict[str, Method] = {  # every other plan is `averaged`
+    "accelerated": accelerated,
+    "refine": refine,
+    "anchored": anchored,
+    "corrected": corrected,
+}

@@ -22,6 +22,7 @@ from .schemes import Plan, Stage
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
 NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
+PATIENCE = 0.02  # seconds between two looks at the clock
 ROWS = 200  # records of a run
 
 Method = Callable[["Run", SimpleNamespace], Iterator[None]]
@@ -53,8 +54,8 @@ class Run:
             self.fingerprint = self.fingerprinted(seeded=rng is not None)
             self.resume(self.keeper.read(self.fingerprint))
         self.bar = Bar(plan.steps, self.step) if progress else None
-        self.impatient = not (callback is None and self.keeper is None and self.bar is None)
-        self.due = self.step + 1  # the next step that someone waits for
+        self.due = self.step + 1  # the next step that someone waits for,
+        self.stride, self.looked = 1, 0.0  # and after how many the clock is looked at, which was when
 
     # --- what a method uses ---
 
@@ -123,13 +124,18 @@ class Run:
         if self.step % self.every == 0:
             self.guard()
             self.record()
-        if self.keeper is not None and time.monotonic() >= self.keeper.due:
-            self.keep()
-        if self.bar is not None and time.monotonic() >= self.bar.due:
-            self.bar.show(self.step, self.meter.total)
-        self.due = self.step + 1 if self.impatient else self.step // self.every * self.every + self.every
-        if self.callback is not None:  # last: a callback that stops the run leaves a whole step behind
-            self.consult()
+        self.due = self.step // self.every * self.every + self.every
+        if self.keeper is not None or self.bar is not None:
+            now = time.monotonic()
+            if self.keeper is not None and now >= self.keeper.due:
+                self.keep()
+            if self.bar is not None and now >= self.bar.due:
+                self.bar.show(self.step, self.meter.total)
+            self.stride = max(1, self.stride // 2 if now - self.looked > PATIENCE else min(2 * self.stride, self.every))
+            self.looked, self.due = now, min(self.due, self.step + self.stride)
+        if self.callback is not None:
+            self.due = self.step + 1
+            self.consult()  # last: a callback that stops the run leaves a whole step behind
 
     def consult(self) -> None:
         memory, meter = self.memory, self.meter
@@ -154,10 +160,12 @@ class Run:
     def record(self, last: bool = False) -> None:
         if last and self.rows[-1][0] == self.step:
             return
-        output = self.output
-        value = np.nan if self.loss is None else float(self.loss(output.copy()))
+        output, value, good = self.output, np.nan, self.distance <= NEAR * self.plan.problem.d0
+        if self.loss is not None:
+            value = float(self.loss(output.copy()))
+            good = value <= self.best
         self.rows.append((self.step, self.meter.total, value))
-        if self.distance <= NEAR * self.plan.problem.d0 if self.loss is None else value <= self.best:
+        if good:
             self.best, self.safe = value, output
 
     # --- what is kept ---
@@ -165,15 +173,7 @@ class Run:
     def fingerprinted(self, seeded: bool) -> dict:
         """What makes this run this run; a file that disagrees is another run's."""
         plan = self.plan
-        chosen = (
-            plan.method,
-            plan.eps,
-            plan.eta,
-            plan.stages,
-            plan.averaging,
-            plan.growth,
-            plan.window,
-        )
+        chosen = (plan.method, plan.eps, plan.eta, plan.stages, plan.averaging, plan.growth, plan.window)
         return {
             "set of levels": list(self.h.levels),
             "list of prices": list(self.meter.price.values()),
@@ -209,8 +209,9 @@ class Run:
             self.rng = np.random.Generator(getattr(np.random, content["generator"])())
         self.memory, self.coins = content["memory"], content["coins"]
         self.meter.total, self.meter.counts = content["meter"]
-        self.step, self.best, self.safe, self.distance, rows, self.buyer.notes, self.buyer.broken = content["state"]
-        self.rows = [tuple(row) for row in rows]
+        self.step, self.best, self.safe, self.distance, self.rows, self.buyer.notes, self.buyer.broken = content[
+            "state"
+        ]
         log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.step, self.meter.total)
 
     def result(self, status: str, message: str, error: Exception | None) -> Result:

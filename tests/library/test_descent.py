@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, LevelError, Problem, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, minimize, plan, tuned
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import first_level
+from mlgd.schemes import Stage
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -413,6 +414,196 @@ def test_the_accelerated_scheme_restarts_at_every_stage():
         y = minimize(h, y, replace(p, stages=(stage,)), rng=rng).y
     # the generator is shared, block by block: with one seed the whole run draws the same numbers
     assert np.array_equal(y, minimize(h, START, p, rng=3).y)
+
+
+# --- what is promised ----------------------------------------------------------------------------------------
+
+
+def test_a_promise_is_said_only_if_it_was_made():
+    _, p, h = setting()
+    kept = minimize(h, START, p, rng=0)
+    assert kept.promise == p.promise == "proved"
+    assert p.promised in kept.message
+    by_hand = tuned(p.problem, 1e-9, p.telescope(h, p.stages[0]), eta=0.1, steps=3)
+    r = minimize(h, START, by_hand, rng=0)
+    assert (r.status, r.promise) == ("done", "none")
+    assert "nothing is promised" in r.message
+    assert "1e-09" not in r.message
+    for early in (minimize(h, START, p, rng=0, callback=lambda s: s.step == 5), minimize(h, START, p, max_cost=1e5)):
+        assert early.promise == "none"
+        assert "mean loss" not in early.message
+
+
+def broken_ladders():
+    _, p, h = setting()
+    drawn = max(k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n > 3)
+    flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
+    return {
+        "a flipped sign": (p, flipped),
+        "an increment 100 times too large": (p, replace(h, increment=lambda k, y: 100 * h.step(k, y))),
+        "accuracies declared too small": (
+            p,
+            Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 2.0**-k / 8),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "what", ["a flipped sign", "an increment 100 times too large", "accuracies declared too small"]
+)
+def test_levels_seen_to_break_their_accuracies_void_the_promise(what, caplog):
+    p, h = broken_ladders()[what]
+    r = minimize(h, START, p, rng=0)
+    assert r.promise == "none"
+    assert "mean loss" not in r.message
+    if r.status == "done":
+        assert "nothing is promised; audit the hierarchy" in r.message
+    assert "their declared accuracies allow" in caplog.text
+
+
+# --- averages ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", [1, 2, 17, 40])
+def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
+    _, p, h = setting()
+    p = replace(p, averaging="tail", growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
+    points, outputs = [], []
+    r = minimize(h, START, p, rng=0, callback=lambda s: (points.append(s.y), outputs.append(s.output)) and None)
+    assert np.allclose(r.y, np.mean(points[-window:], axis=0), rtol=1e-13, atol=0)
+    before = 40 - window
+    assert all(np.array_equal(o, y) for o, y in zip(outputs[:before], points[:before], strict=True))
+
+
+def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
+    _, p, h = setting("scheduled")
+    points = [START]
+    r = minimize(h, START, p, rng=0, callback=lambda s: points.append(s.y))
+    weights = p.growth ** np.arange(p.steps)
+    assert np.allclose(r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0)
+
+
+# --- coarse to fine ------------------------------------------------------------------------------------------
+
+
+def test_refine_reaches_its_target_for_its_price():
+    case = quadratic().with_ridge(0.02)
+    h = hierarchy_for("quadratic", case, 3.0)
+    p = plan(problem_for(case, 3.0, 0.02), 0.01, "refine", on=h, promise="quadratic")
+    r = minimize(h, START, p, loss=case.excess)
+    assert (r.status, r.promise) == ("done", "quadratic")
+    assert r.fun == case.excess(r.y) <= p.eps
+    assert r.cost == pytest.approx(p.expected_cost)
+    assert r.nfev == r.nit == p.steps
+
+
+@pytest.mark.parametrize(("tolerance", "promise"), [(1e-3, "measured"), (1e-12, "none")])
+def test_a_quasi_newton_stage_ends_at_its_tolerance_or_says_that_it_did_not(tolerance, promise):
+    case = quadratic().with_ridge(0.02)
+    h = hierarchy_for("quadratic", case, 3.0)
+    p = plan(problem_for(case, 3.0, 0.02), 0.01, "refine", on=h, promise="quadratic")
+    stages = [
+        Stage(60, h.accuracy(k), 0.0, levels=(k,), probabilities=(1.0,), solver="quasi-newton", tolerance=tau)
+        for k, tau in ((4, 0.05), (9, tolerance))
+    ]
+    stages[1] = replace(stages[1], steps=60 if promise == "measured" else 3)
+    p = replace(p, promise="measured", stages=tuple(stages))
+    r = minimize(h, START, p, loss=case.excess)
+    assert (r.status, r.promise) == ("done", promise)
+    assert set(k for k, n in r.evaluations.items() if n) == {4, 9}
+    if promise == "measured":
+        assert np.linalg.norm(h.value(9, r.y)) <= tolerance
+        assert r.nfev < 40
+    else:
+        assert "left level 9 with a gradient of norm" in r.message
+
+
+# --- what a user's arrays may be -----------------------------------------------------------------------------
+
+
+class Tensor:
+    """What torch's tensors show numpy."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values.astype(dtype or self.values.dtype)
+
+
+def as_jax(values):
+    return pytest.importorskip("jax.numpy").asarray(values)
+
+
+KINDS = {"jax": as_jax, "list": lambda v: v.tolist(), "tensor": Tensor, "float32": lambda v: v.astype(np.float32)}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("method", ["multilevel", "accelerated"])
+def test_whatever_numpy_can_read_moves_the_point(kind, method):
+    case, p, h = setting(method)
+    there = replace(h, evaluate=lambda k, y: KINDS[kind](h.evaluate(k, y)))
+    r, exact = minimize(there, START, p, rng=1), minimize(h, START, p, rng=1)
+    assert r.status == "done"
+    assert np.allclose(r.y, exact.y, rtol=1e-4)
+    assert case.excess(r.y) < 0.5 * case.excess(START)
+    assert r.cost == exact.cost
+
+
+@pytest.mark.parametrize("method", ["multilevel", "accelerated"])
+def test_a_buffer_that_is_used_again_and_points_that_are_kept_do_no_harm(method):
+    _, p, h = setting(method)
+    buffer, seen, copies = np.empty(4), [], []
+
+    def evaluate(k, y):
+        seen.append(y)
+        copies.append(y.copy())
+        buffer[:] = h.evaluate(k, y)
+        return buffer
+
+    r = minimize(replace(h, evaluate=evaluate), START, p, rng=1)
+    assert np.array_equal(r.y, minimize(h, START, p, rng=1).y)
+    assert all(np.array_equal(a, b) for a, b in zip(seen, copies, strict=True))
+
+
+def test_a_level_that_writes_to_the_point_is_refused():
+    _, p, h = setting()
+
+    def evaluate(k, y):
+        y -= 1
+        return h.evaluate(k, y)
+
+    with pytest.raises(LevelError, match="read-only"):
+        minimize(replace(h, evaluate=evaluate), START, p)
+
+
+@pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled"])
+def test_the_bill_counts_every_evaluation_and_nothing_else(method):
+    _, p, h = setting(method)
+    calls = []
+    r = minimize(replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y)), START, p, rng=1)
+    assert {k: calls.count(k) for k in h.levels} == r.evaluations
+    assert r.nfev == len(calls)
+    assert r.cost == pytest.approx(sum(map(h.cost, calls)))
+
+
+# --- the result ----------------------------------------------------------------------------------------------
+
+
+def test_a_result_answers_to_scipys_names_and_is_worth_reading():
+    case, p, h = setting()
+    r = minimize(h, START, p, rng=0, loss=case.excess)
+    assert r.x is r.y
+    assert (r.fun, r.success, r.nit) == (case.excess(r.y), True, p.steps)
+    for shown in (repr(r), r._repr_html_()):
+        for words in ("done", "proved", f"{r.cost:.4g}", str(r.nfev), f"{r.fun:.4g}", "level"):
+            assert words in shown
+    assert math.isnan(minimize(h, START, p, rng=0).fun)
+    bad = minimize(
+        replace(h, evaluate=lambda k, y: h.evaluate(k, y) if y is START or (y == START).all() else "<b>"), START, p
+    )
+    assert "&lt;b&gt;" in bad._repr_html_() or "str" in bad._repr_html_()
+    assert "LevelError" in repr(bad)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------
