@@ -154,7 +154,7 @@ def cheapest(s: Setting) -> tuple[Epoch, ...] | None:
             best[i] = min(options, key=lambda option: option[0])
     if 0 not in best:
         return None
-    return tuple(_with_levels(s, epoch) for epoch in best[0][1])
+    return tuple(with_levels(s, epoch) for epoch in best[0][1])
 
 
 def _middle(s: Setting, calls: Calls, radius: float, goal: float):
@@ -213,7 +213,7 @@ def _shares(s: Setting, radius: float, delta: float, share: float):
     return out
 
 
-def _with_levels(s: Setting, epoch: Epoch) -> Epoch:
+def with_levels(s: Setting, epoch: Epoch) -> Epoch:
     """The levels and probabilities of the cheapest call, and the bound of what the epoch reaches."""
     n = epoch.finest + 1
     norms = np.append(0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n])  # none vanishes: see ladders.TINY
