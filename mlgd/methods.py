@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from .anchored_runs import anchored, corrected
-from .anchored_runs import anchored, corrected
 from .runs import Method, Run
 from .solvers import nesterov, quasi_newton
 
