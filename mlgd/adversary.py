@@ -93,9 +93,6 @@ class Adversary(Hierarchy):
             raise ValueError(f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}")
         return y
 
-    def check(self, y, levels=None):  # goes with Hierarchy.check
-        return self.point(y)
-
     def potential(self, k: int, y: np.ndarray) -> float:
         """The function whose gradient is A_k, given away free to methods that ask for values too.
 

@@ -184,15 +184,6 @@ class Hierarchy:
             return taken(self.increment, k, y)
         return taken(self.evaluate, k, y) - taken(self.evaluate, previous, y)
 
-    # these two go when descent and jumps no longer ask for them
-    def check(self, y: np.ndarray, levels: Sequence[int] | None = None) -> np.ndarray:
-        y = self.point(y)
-        for k in self.levels if levels is None else levels:
-            self.value(k, y)
-        return y
-
-    checked = value
-
 
 SIGNATURES = {
     "evaluate": "evaluate(k, y), the gradient at level k",

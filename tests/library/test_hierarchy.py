@@ -5,32 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from families import FAMILIES, POINTS, alternating, gradient
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from families import POINTS, gradient
 
 from mlgd import Hierarchy
 from mlgd.examples import rounded
 from mlgd.hierarchy import LevelError, first_level
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(-50, 50), min_size=4, max_size=4), st.integers(-3, 20), st.floats(0.3, 6), st.floats(0.1, 4))
-def test_ready_made_levels_obey_the_assumption(name, y, k, rate, c):
-    h = FAMILIES[name](gradient, rate, c, [k, k + 1])
-    y = np.array(y)
-    assert np.linalg.norm(h.evaluate(k, y) - gradient(y)) <= 2.0**-k + 1e-12 * (1 + np.linalg.norm(y))
-    assert math.isclose(h.cost(k), (c * 2.0**k) ** rate, rel_tol=1e-12)
-    assert h.accuracy(k) == 2.0**-k
-
-
-def test_the_worst_case_reaches_every_bound():
-    h = alternating(gradient, 2.0, 1.0, range(1, 8))
-    y = POINTS[0]
-    for k in h.levels[1:]:
-        assert math.isclose(np.linalg.norm(h.evaluate(k, y) - gradient(y)), 2.0**-k, rel_tol=1e-9)
-        assert math.isclose(np.linalg.norm(h.step(k, y)), 3 * 2.0**-k, rel_tol=1e-9)
 
 
 def test_steps_telescope_and_cost_two_levels():

@@ -1,0 +1,49 @@
+"""mlgd.examples: ready-made hierarchies obey Assumption 1, and the worst case reaches it."""
+
+import math
+
+import numpy as np
+import pytest
+from families import FAMILIES, POINTS, alternating, gradient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlgd.examples import biased, rounded, series
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(-50, 50), min_size=4, max_size=4), st.integers(-3, 20), st.floats(0.3, 6), st.floats(0.1, 4))
+def test_ready_made_levels_obey_the_assumption(name, y, k, rate, c):
+    h = FAMILIES[name](gradient, rate, c, [k, k + 1])
+    y = np.array(y)
+    assert np.linalg.norm(h.evaluate(k, y) - gradient(y)) <= 2.0**-k + 1e-12 * (1 + np.linalg.norm(y))
+    assert math.isclose(h.cost(k), (c * 2.0**k) ** rate, rel_tol=1e-12)
+    assert h.accuracy(k) == 2.0**-k
+
+
+def test_the_worst_case_reaches_every_bound():
+    h = alternating(gradient, 2.0, 1.0, range(1, 8))
+    y = POINTS[0]
+    for k in h.levels[1:]:
+        assert math.isclose(np.linalg.norm(h.evaluate(k, y) - gradient(y)), 2.0**-k, rel_tol=1e-9)
+        assert math.isclose(np.linalg.norm(h.step(k, y)), 3 * 2.0**-k, rel_tol=1e-9)
+
+
+def test_the_error_points_where_it_is_told_to():
+    h = biased(gradient, 2.0, 1.0, range(1, 4), direction=[0.0, 3.0, 0.0, 4.0])
+    error = h.value(2, POINTS[0]) - gradient(POINTS[0])
+    np.testing.assert_allclose(error, 0.25 * np.array([0.0, 0.6, 0.0, 0.8]), atol=1e-12)
+
+
+def test_rounding_comes_in_steps_and_a_series_does_not():
+    y = np.full(4, 0.3)
+    near = y + 1e-9
+    assert (rounded(gradient, 2.0, 1.0, [3]).step(3, y) == rounded(gradient, 2.0, 1.0, [3]).step(3, near)).all()
+    h = series(gradient, 2.0, 1.0, range(1, 6))
+    assert 0 < np.linalg.norm(h.step(5, near) - h.step(5, y)) < 1e-8
+
+
+def test_a_series_of_no_terms_is_exact():
+    h = series(gradient, 2.0, 1.0, [1, 2], terms=0)
+    np.testing.assert_array_equal(h.value(1, POINTS[0]), gradient(POINTS[0]))
