@@ -1,4 +1,4 @@
-"""Figures of the experiment's chapter, one function each; every one ends in plt.show()."""
+"""Figures of the experiment's chapter, one function each; every one ends in plt.show(), every panel's title says what to look at."""
 
 from __future__ import annotations
 
@@ -6,124 +6,134 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from mlgd import formulas
-from mlgd.experiment.frontier import across_seeds
+from mlgd.experiment.fits import across_seeds, rate
 from mlgd.experiment.protocol import Protocol, SeedResult
-from mlgd.experiment.studies import Profile
 
 from .figures import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, band, slope, style
 
-METHODS = {  # frontier: label, colour, line, marker
-    "fixed": ("fixed level", GREY, "-", "s"),
+METHODS = {  # label, colour, line, marker
+    "fixed": ("one fixed level", GREY, "-", "s"),
     "truncated": ("multilevel, truncated residual", ORANGE, "--", "^"),
     "exact": ("multilevel, exact residual", BLUE, "-", "o"),
 }
+TICKS = (0.5, 0.3, 0.1, 0.03, 0.01)
 
 
-def _frontier(ax, targets, flops, label, color, line, marker) -> None:
+def _targets(ax: Axes) -> None:
+    """An axis of target losses, tight ones to the right."""
+    ax.set(xscale="log", yscale="log", xlabel="target loss, as a share of the loss at the start")
+    ax.set_xlim(0.6, 0.009)
+    ax.set_xticks(TICKS, [f"{t:g}" for t in TICKS])
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _frontier(ax: Axes, targets: np.ndarray, flops: np.ndarray, label: str, color: str, line: str, marker: str) -> None:
     low, middle, high = across_seeds(flops)
     ok = np.isfinite(middle)
     band(ax, targets[ok], low[ok], high[ok], color)
     ax.plot(targets[ok], middle[ok], color=color, linestyle=line, marker=marker, label=label)
 
 
-def _bias(ax, levels, m, curves, color, marker, label) -> None:
-    low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
-    band(ax, 2.0 * m * levels, low, high, color)
-    ax.plot(2.0 * m * levels, middle, color=color, marker=marker, linestyle="none", label=label)
-
-
-def forms(protocol: Protocol, results: Sequence[SeedResult]) -> None:
-    """The paper's main figure: compute to reach a target, and bias against the compute of a level."""
-    targets, m = protocol.losses, protocol.m
+def reading(protocol: Protocol, results: Sequence[SeedResult]) -> None:
+    """How gamma is read, and which seeds misread it."""
+    six = [protocol.wide_probes.index(s) for s in protocol.probes]
+    levels, m = results[0].levels, protocol.m
+    curves = np.array([r.biases["exact"][six].max(axis=0) for r in results])
+    gamma, r2 = np.array([rate(levels, c, protocol.fit_from) for c in curves]).T
+    straight, x = r2 >= 0.999, 2.0 * m * levels
     with style():
-        _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
-        for name, look in METHODS.items():
-            _frontier(left, targets, np.array([r.frontiers[name].flops for r in results]), *look)
-        floor = max(r.floor for r in results)
-        left.axvline(floor, color=GREY, linestyle=":", linewidth=1.2)
-        left.text(floor, 1.3e5, " largest floor", rotation=90, va="bottom", ha="right", fontsize=9, color=GREY)
-        left.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", ylabel="compute to reach it (flops)")
-        left.invert_xaxis()
-        left.legend(loc="upper left")
-        chosen = [protocol.wide_probes.index(s) for s in protocol.probes]
-        for form, color, marker, label in (
-            ("truncated", ORANGE, "^", "truncated residual"),
-            ("exact", BLUE, "o", "exact residual"),
-        ):
-            curves = np.array([r.biases[form][chosen].max(axis=0) for r in results])
-            _bias(right, results[0].levels, m, curves / curves[:, :1], color, marker, label)
-        right.axvline(2.0 * m * protocol.fit_from, color=GREY, linestyle="--", linewidth=1.2)
-        right.text(2.0 * m * protocol.fit_from, 1.0, " fit starts here", fontsize=9, color=GREY, va="top")
-        x = 2.0 * m * results[0].levels
-        slope(right, x, 1.25, -1 / protocol.gamma, label=r"closed form, slope $-1/\gamma$", color=GREEN, linestyle="-.")
-        right.set(
-            xscale="log", yscale="log", xlabel="compute of the level (flops)", ylabel="bias over the coarsest bias"
+        _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained")
+        for curve, good in zip(curves / curves[:, -1:], straight, strict=True):
+            left.plot(x, curve, color=BLUE if good else ORANGE, linestyle="-" if good else "--", linewidth=1.0)
+        slope(left, x, 8.0, -1 / protocol.gamma, label=r"closed form, slope $-1/3$", color=GREEN, linestyle="-.")
+        left.axvline(x[levels == protocol.fit_from][0], color=GREY, linestyle=":", linewidth=1.2)
+        left.text(x[levels == protocol.fit_from][0], 9.0, " the fit starts here", fontsize=9, color=GREY, va="top")
+        left.set(
+            xscale="log", yscale="log", xlabel="compute of one level (flops)", ylabel="bias over the finest level's"
         )
-        right.legend(loc="lower left")
+        left.set_title("Past 32 columns the slopes agree")
+        left.legend(loc="lower left")
+        aligned = np.array([r.alignment for r in results])
+        right.axhline(3.0, color=GREEN, linestyle="-.", linewidth=1.4, label="closed form")
+        right.axhspan(2.963 - 0.023, 2.963 + 0.023, color=PURPLE, alpha=0.2, linewidth=0, label="the paper's ten seeds")
+        for good, color, marker, label in ((True, BLUE, "o", r"$R^2\geq0.999$"), (False, ORANGE, "D", r"$R^2<0.999$")):
+            chosen = straight == good
+            right.plot(aligned[chosen], gamma[chosen], marker, color=color, linestyle="none", label=label)
+        right.set(
+            xscale="log",
+            xlabel=r"share of $b$ along the shared direction",
+            ylabel=r"fitted $\gamma$, one point per seed",
+        )
+        right.set_title("Seeds whose $b$ misses that direction misread it")
+        right.legend(loc="lower right")
         plt.show()
 
 
-def residual(panels: Mapping[str, Profile]) -> None:
-    """Both truncations along a descent, with the envelopes that the assumption grants each of them."""
+def frontier(protocol: Protocol, results: Sequence[SeedResult], paper: np.ndarray, every: int = 1) -> None:
+    """Compute to reach a target, with the theorem's slopes; and the advantage, with the paper's table beside it."""
+    targets, flops = protocol.losses, {n: np.array([r.frontiers[n, every].flops for r in results]) for n in METHODS}
     with style():
-        _, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 4.2), layout="constrained", squeeze=False)
-        for ax, (title, profile) in zip(axes[0], panels.items(), strict=True):
-            k, m = profile.levels, profile.design.m
-            exact, truncated = profile.exact.max(axis=0), profile.truncated.max(axis=0)
-            shape = k ** (-1 / profile.design.gamma)
+        _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained")
+        for name, look in METHODS.items():
+            _frontier(left, targets, flops[name], *look)
+        for exponent, height, label, line in (
+            (4.0, 3e6, r"slope $\gamma+1$", ":"),
+            (3.0, 3e4, r"slope $\gamma$", "-."),
+        ):
+            slope(left, targets, height, -exponent, label=label, color=GREEN, linestyle=line)
+        _targets(left)
+        left.set_ylabel("compute to reach it (flops)")
+        left.set_title("The fixed level climbs steepest")
+        left.legend(loc="upper left", fontsize=8.5)
+        for column, name in ((3, "exact"), (5, "truncated")):
+            label, color, line, marker = METHODS[name]
+            with np.errstate(invalid="ignore"):
+                ratio = flops["fixed"] / flops[name]
+            ok = np.isfinite(ratio).all(axis=0)
+            low, middle, high = np.quantile(ratio[:, ok], [0.25, 0.5, 0.75], axis=0)
+            band(right, targets[ok], low, high, color)
+            right.plot(targets[ok], middle, color=color, linestyle=line, label=f"{label.split(', ')[1]}, ours")
+            right.plot(paper[:, 0], paper[:, column], marker, color=color, linestyle="none", label="the paper's")
+        right.axhline(1.0, color=GREY, linewidth=1.0)
+        right.text(0.0105, 1.05, "equal", fontsize=9, color=GREY, va="bottom", ha="right")
+        _targets(right)
+        right.set_ylabel("fixed over multilevel compute")
+        right.set_title("The advantage opens as the target tightens")
+        right.legend(loc="upper left", fontsize=8.5)
+        plt.show()
+
+
+def truncations(panels: Mapping[str, tuple[int, np.ndarray, np.ndarray, np.ndarray]], gamma: float) -> None:
+    """Both truncations along a descent: {title: (m, levels, exact bias, truncated bias)}, with the envelopes granted to each."""
+    with style():
+        _, axes = plt.subplots(1, len(panels), figsize=(5.25 * len(panels), 4.3), layout="constrained", squeeze=False)
+        for ax, (title, (m, k, exact, truncated)) in zip(axes[0], panels.items(), strict=True):
+            shape, x = k ** (-1 / gamma), 2.0 * m * k
             low, high = np.max(exact[k >= 32] / shape[k >= 32]), np.max(truncated / shape)
-            ax.fill_between(2.0 * m * k, low * shape, high * shape, color=SKY, alpha=0.2, linewidth=0)
+            ax.fill_between(x, low * shape, high * shape, color=SKY, alpha=0.2, linewidth=0)
             for level, color in ((low, BLUE), (high, ORANGE)):
-                ax.plot(2.0 * m * k, level * shape, color=color, linestyle=":")
-            ax.plot(2.0 * m * k, truncated, color=ORANGE, marker="^", linestyle="--", label="(a) truncated residual")
-            ax.plot(2.0 * m * k, exact, color=BLUE, marker="o", linestyle="-", label="(b) exact residual")
-            ax.set(xscale="log", yscale="log", xlabel="compute of the level (flops)", title=title)
+                ax.plot(x, level * shape, color=color, linestyle=":")
+            ax.plot(x, truncated, color=ORANGE, marker="^", linestyle="--", label="truncated residual")
+            ax.plot(x, exact, color=BLUE, marker="o", linestyle="-", label="exact residual")
+            ax.set(xscale="log", yscale="log", xlabel="compute of one level (flops)", title=title)
         axes[0][0].set_ylabel("largest bias along a descent")
         axes[0][0].legend(loc="lower left")
         plt.show()
 
 
-def bounds(targets: np.ndarray, curves: Mapping[str, np.ndarray], spent: Mapping[str, np.ndarray]) -> None:
-    """The theorem's bound on the axes of the experiment, above the compute actually spent."""
-    looks = iter(((PURPLE, "-"), (GREEN, "-."), (SKY, "--")))
-    with style():
-        _, ax = plt.subplots(figsize=(6.6, 4.6), layout="constrained")
-        for label, values in curves.items():
-            color, line = next(looks)
-            ax.plot(targets, values, color=color, linestyle=line, label=label)
-        for name, flops in spent.items():
-            _frontier(ax, targets, flops, *METHODS[name])
-        ax.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", ylabel="compute (flops)")
-        ax.invert_xaxis()
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8.5)
-        plt.show()
-
-
-def frozen(targets: np.ndarray, local: Mapping[str, np.ndarray], fixed_prefactor: Mapping[str, np.ndarray]) -> None:
+def frozen(protocol: Protocol, local: Mapping[str, np.ndarray], fixed_prefactor: Mapping[str, np.ndarray]) -> None:
     """Costs on the instance, and on the same instance with its prefactor frozen."""
+    titles = ("As it is: biases shrink with the loss", "Frozen: both curves steeper and dearer")
     with style():
-        _, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
-        panels = zip(
-            axes,
-            (local, fixed_prefactor),
-            ("the instance: bias shrinks with the residual", "prefactor frozen"),
-            strict=True,
-        )
-        for ax, curves, title in panels:
+        _, axes = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained", sharey=True)
+        for ax, curves, title in zip(axes, (local, fixed_prefactor), titles, strict=True):
             for name, flops in curves.items():
-                _frontier(ax, targets, flops, *METHODS[name])
-            ax.set(xscale="log", yscale="log", xlabel="target loss $L/L_0$", title=title)
-            ax.set_xlim(0.6, 0.008)
-            ax.set_xticks([0.3, 0.1, 0.03, 0.01], ["0.3", "0.1", "0.03", "0.01"])
-            ax.xaxis.set_minor_formatter(NullFormatter())
+                _frontier(ax, protocol.losses, flops, *METHODS[name])
+            _targets(ax)
+            ax.set_title(title)
         axes[0].set_ylabel("compute to reach it (flops)")
         axes[0].legend(loc="upper left")
         plt.show()
-
-
-def theory(c: float, d0: float, eps: np.ndarray, gamma: float) -> np.ndarray:
-    """Theorem 1(a): Lambda_gamma (c d0 / eps)^gamma."""
-    return np.array([formulas.value(formulas.UPPER_CONVEX, c=c, d0=d0, eps=e, gamma=gamma) for e in eps])
