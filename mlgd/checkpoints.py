@@ -34,18 +34,18 @@ class Keeper:
             raise ValueError(f"checkpoint can't be written: there is no folder {self.path.parent}; make it first")
         self.due = 0.0
 
-    def read(self, fingerprint: dict) -> dict | None:
-        """What the file holds, None where there is none; refused if it is damaged or belongs to another run."""
-        if not self.path.exists():
-            return None
-        content = load(self.path)
+    def read(self) -> dict | None:
+        """What the file holds, None where there is none; refused if it is damaged."""
+        return load(self.path) if self.path.exists() else None
+
+    def compare(self, content: dict, fingerprint: dict) -> None:
+        """Refuse a file that belongs to another run."""
         other = differences(content["fingerprint"], fingerprint)
         if other:
             raise ValueError(
                 f"the checkpoint {self.path} belongs to another run: it has another {', another '.join(other)}; "
                 "give this run a file of its own, or delete that one"
             )
-        return content
 
     def write(self, content: dict) -> str:
         """Write a file now; a disk that refuses does not end a run, and the sentence returned says so."""

@@ -55,6 +55,7 @@ def minimize(
         "executor": executor,
     }
     if plan is None:
+        eps = positive("eps", eps)
         raise NotImplementedError("a run without a plan comes with mlgd.choices")
     return Run(h, y0, plan, **options).go(METHODS.get(plan.method, averaged))
 
@@ -67,8 +68,9 @@ def _refuse(h, plan, eps, loss, callback, executor) -> None:
     if plan is not None and not isinstance(plan, Plan):
         hint = ": give its .best" if hasattr(plan, "best") else ": make one with mlgd.plan(problem, eps)"
         raise TypeError(f"plan must be a Plan; got a {type(plan).__name__}{hint}")
-    if plan is not None and eps is not None:
-        raise ValueError("give a plan (its eps is in it) or eps, not both")
+    if (plan is None) == (eps is None):
+        got = "neither" if plan is None else "both"
+        raise ValueError(f"give either a plan (its eps is in it) or eps; got {got}")
     for name, given in (("loss", loss), ("callback", callback)):
         if given is not None and not callable(given):
             raise TypeError(f"{name} must be a function; got a {type(given).__name__}")

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError
+from .hierarchy import Hierarchy, LevelError, generator
 from .lazy import formulas as F
 from .results import Result, Trace
 
@@ -165,15 +165,17 @@ def flow(
     >>> run.status, run.nit > 300, bool(abs(run.x[0] - 0.75) < 0.2)
     ('done', True, True)
     """
+    if not isinstance(h, Hierarchy):
+        raise TypeError(f"the first argument must be a Hierarchy; got a {type(h).__name__}")
     schedule = _as_schedule(h, rates)
-    if not (isinstance(horizon, Real) and math.isfinite(horizon) and horizon >= 0):
-        raise ValueError(f"the horizon must be finite and non-negative; got {horizon!r}")
+    _non_negative("horizon", horizon)
+    if weight is not None:
+        _non_negative("weight", weight)
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
-    if weight is not None and not (isinstance(weight, Real) and math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"weight must be finite and non-negative; got {weight!r}")
-    y = h.point(y0)
-    rng = np.random.default_rng(rng)
+    if loss is not None and not callable(loss):
+        raise TypeError(f"loss must be a function; got a {type(loss).__name__}")
+    y, rng = h.point(y0), generator(rng)
     run = _Flow(h, y, schedule, schedule.weight if weight is None else float(weight), loss, max_events)
     run.record()
     block = max(1, min(BLOCK, ENTRIES // y.size))
@@ -207,18 +209,29 @@ def _events(schedule: Schedule, start: float, end: float, rng) -> tuple[np.ndarr
     return times[fires], which[fires], rate[fires]
 
 
-def _as_schedule(h, rates) -> Schedule:
+def _as_schedule(h: Hierarchy, rates) -> Schedule:
     if isinstance(rates, Schedule):
+        if unknown := [k for k in rates.levels if k not in h.levels]:
+            raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
         return rates
+    if not isinstance(rates, Mapping | Sequence | np.ndarray) or isinstance(rates, str):
+        raise TypeError(f"rates must be {{level: rate}}, a list of rates or a Schedule; got a {type(rates).__name__}")
+    if not isinstance(rates, Mapping) and len(rates) > len(h.levels):
+        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {len(rates)} of them")
     pairs = dict(rates) if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))
-    levels = tuple(sorted(pairs))
-    if levels != h.levels[: len(levels)] or not levels:
-        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {levels}")
-    values = np.array([float(pairs[k]) for k in levels])
-    bad = [(k, v) for k, v in zip(levels, values.tolist(), strict=True) if not (v > 0 and math.isfinite(v))]
+    levels = tuple(k for k in h.levels if k in pairs)
+    if levels != h.levels[: len(pairs)] or not levels:
+        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {tuple(pairs)}")
+    bad = [k for k in levels if not (isinstance(pairs[k], Real) and pairs[k] > 0 and math.isfinite(pairs[k]))]
     if bad:
-        raise ValueError(f"rates must be positive and finite; got {bad[0][1]!r} at level {bad[0][0]}")
+        raise ValueError(f"rates must be positive and finite; got {pairs[bad[0]]!r} at level {bad[0]}")
+    values = np.array([pairs[k] for k in levels], float)
     return Schedule(lambda times: np.repeat(values[:, None], np.size(times), axis=1), levels)
+
+
+def _non_negative(name: str, given) -> None:
+    if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
+        raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
 
 
 class _Flow:

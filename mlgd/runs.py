@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .checkpoints import Keeper
-from .hierarchy import Hierarchy, LevelError
+from .hierarchy import Hierarchy, LevelError, generator
 from .oracle import Telescope
 from .progress import Bar
 from .purchases import Buyer, Sampler, Stop
@@ -39,7 +39,8 @@ class Run:
         self.start = h.point(y0)
         self.start.setflags(write=False)
         self.keeper = None if checkpoint is None else Keeper(checkpoint)
-        self.rng = np.random.default_rng(rng)
+        self.rng = generator(rng)
+        content = None if self.keeper is None else self.keeper.read()
         first = self.telescopes[0]
         opening = first.levels[0] if first.prefix is None else first.prefix
         self.buyer = Buyer(h, self.start, opening, max_cost, executor)
@@ -52,7 +53,9 @@ class Run:
         self.coins: dict | None = None
         if self.keeper is not None:
             self.fingerprint = self.fingerprinted(seeded=rng is not None)
-            self.resume(self.keeper.read(self.fingerprint))
+            if content is not None:
+                self.keeper.compare(content, self.fingerprint)
+                self.resume(content)
         self.bar = Bar(plan.steps, self.step) if progress else None
         self.due = self.step + 1  # the next step that someone waits for,
         self.stride, self.looked = 1, 0.0  # and after how many the clock is looked at, which was when
@@ -202,9 +205,8 @@ class Run:
         if problem and problem not in buyer.notes:
             buyer.notes.append(problem)
 
-    def resume(self, content: dict | None) -> None:
-        if content is None:
-            return
+    def resume(self, content: dict) -> None:
+        """Stand where the file says."""
         if type(self.rng.bit_generator).__name__ != content["generator"]:
             self.rng = np.random.Generator(getattr(np.random, content["generator"])())
         self.memory, self.coins = content["memory"], content["coins"]

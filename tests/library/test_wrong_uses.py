@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, audit, estimate
+from mlgd import Hierarchy, Problem, Schedule, audit, compare, estimate, flow, minimize, plan
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
 
@@ -171,4 +171,89 @@ ESTIMATE = [
 
 @pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(ESTIMATE)])
 def test_a_wrong_estimate_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+PROBLEM = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
+PLAN = plan(PROBLEM, 1.0)
+
+
+def run(h=H, y0=Y, how=PLAN, **options):
+    return lambda: minimize(h, y0, how, **options)
+
+
+MINIMIZE = [
+    (run(h=None), "the first argument must be a Hierarchy; got a NoneType"),
+    (run(h=evaluate), "the first argument must be a Hierarchy; got a function"),
+    (run(h=REPORT), "must be a Hierarchy; got a Audit: give its .hierarchy"),
+    (run(how=PROBLEM), r"plan must be a Plan; got a Problem: make one with mlgd.plan\(problem, eps\)"),
+    (run(how=REPORT), "plan must be a Plan; got a Audit"),
+    (run(how=0.1), "plan must be a Plan; got a float"),
+    (run(how="multilevel"), "plan must be a Plan; got a str"),
+    (lambda: minimize(H, Y, compare(PROBLEM, 0.25)), "plan must be a Plan; got a Comparison: give its .best"),
+    (run(how=None), r"give either a plan \(its eps is in it\) or eps; got neither"),
+    (run(eps=0.1), "give either a plan .* or eps; got both"),
+    (run(how=None, eps=-0.1), "eps must be positive and finite; got -0.1"),
+    (run(how=None, eps="small"), "eps must be positive and finite; got 'small'"),
+    (run(y0=3.0), "at least one entry; got the number 3.0"),
+    (run(y0=[]), "at least one entry; got an empty array"),
+    (run(y0=[1.0, math.inf, 1.0]), "the point has a non-finite entry"),
+    (run(y0="start"), "a point must be an array of numbers; got 'start'"),
+    (run(y0=None), "a point must be an array of numbers|non-finite|at least one entry"),
+    (run(rng="seed"), "rng must be what numpy.random.default_rng takes; got 'seed'"),
+    (run(rng=-3), "rng must be what numpy.random.default_rng takes; got -3"),
+    (run(max_cost=0.0), "max_cost must be positive and finite; got 0.0"),
+    (run(max_cost=-5), "max_cost must be positive and finite; got -5"),
+    (run(max_cost="all"), "max_cost must be positive and finite; got 'all'"),
+    (run(max_cost=math.nan), "max_cost must be positive and finite; got nan"),
+    (run(loss=0.0), "loss must be a function; got a float"),
+    (run(callback=[print]), "callback must be a function; got a list"),
+    (run(checkpoint=3), "checkpoint must be the path of a file; got 3"),
+    (run(checkpoint=True), "checkpoint must be the path of a file; got True"),
+    (run(checkpoint="."), "checkpoint must be the path of a file; . is a folder: add a name to it"),
+    (run(checkpoint="no/such/folder/file"), "there is no folder no/such/folder; make it first"),
+    (run(checkpoint=__file__), "is damaged or not one of mlgd's: delete it to start anew"),
+    (run(executor=4), "executor must have a submit method, as those of concurrent.futures; got a int"),
+    (run(executor="threads"), "executor must have a submit method"),
+    (run(h=H.only([1, 2])), "accuracy .* is needed and the finest level offers 0.25: add levels"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(MINIMIZE)])
+def test_a_wrong_run_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+def jump(h=H, y0=Y, rates=(4.0, 1.0), horizon=1.0, **options):
+    return lambda: flow(h, y0, rates, horizon, **options)
+
+
+FLOW = [
+    (jump(h=REPORT), "the first argument must be a Hierarchy; got a Audit"),
+    (jump(y0=1.0), "at least one entry; got the number 1.0"),
+    (jump(y0=[]), "at least one entry; got an empty array"),
+    (jump(rates=3.0), r"rates must be \{level: rate\}, a list of rates or a Schedule; got a float"),
+    (jump(rates="fast"), "a list of rates or a Schedule; got a str"),
+    (jump(rates=[]), "an initial run of the levels"),
+    (jump(rates=[1.0] * 9), "an initial run of the levels .* got 9 of them"),
+    (jump(rates={2: 1.0}), r"an initial run of the levels .* got \(2,\)"),
+    (jump(rates={1: 1.0, 9: 1.0}), r"an initial run of the levels .* got \(1, 9\)"),
+    (jump(rates={1.5: 1.0}), r"an initial run of the levels .* got \(1.5,\)"),
+    (jump(rates=[1.0, -1.0]), "rates must be positive and finite; got -1.0 at level 2"),
+    (jump(rates=[1.0, "2"]), "rates must be positive and finite; got '2' at level 2"),
+    (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), r"the schedule uses levels \[9\]"),
+    (jump(horizon=-1.0), "the horizon must be finite and non-negative; got -1.0"),
+    (jump(horizon="long"), "the horizon must be finite and non-negative; got 'long'"),
+    (jump(horizon=None), "the horizon must be finite and non-negative; got None"),
+    (jump(weight=-1.0), "the weight must be finite and non-negative; got -1.0"),
+    (jump(weight="late"), "the weight must be finite and non-negative; got 'late'"),
+    (jump(max_events=2.5), "max_events must be an integer of at least 1; got 2.5"),
+    (jump(max_events=0), "max_events must be an integer of at least 1; got 0"),
+    (jump(loss="l2"), "loss must be a function; got a str"),
+    (jump(rng="seed"), "rng must be what numpy.random.default_rng takes; got 'seed'"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(FLOW)])
+def test_a_wrong_flow_is_refused(use, sentence):
     refused(use, sentence)
