@@ -11,6 +11,7 @@ from .pieces import slug, with_formulas
 KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
 VERDICTS = ("holds", "repaired", "fails", "cited")
 MIME = "application/vnd.mlgd.check+json"
+OURS = "ours:"  # what a check of the book's own theorems is filed under: no claim of the paper, and not counted as one
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Check:
         evidence = _lines(proof.lines)
         if proof.twin:
             evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
-        links = " ".join(f"<a href='{_up()}ledger.html#row-{slug(i)}'>{html.escape(i)}</a>" for i in self.ids)
+        links = " ".join(map(_link, self.ids))
         evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
         if folded:
             evidence = fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
@@ -101,6 +102,13 @@ class Group:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         records = [record for check in self.checks for record in check.records]
         return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": records, "in_view": self.in_view}}
+
+
+def _link(claim: str) -> str:
+    """A row of the ledger; a theorem of the book's own, "ours:...", has none."""
+    if claim.startswith(OURS):
+        return f"the book's own, {html.escape(claim.removeprefix(OURS))}"
+    return f"<a href='{_up()}ledger.html#row-{slug(claim)}'>{html.escape(claim)}</a>"
 
 
 def _lines(lines) -> str:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from mlgd.book import ledger
+from mlgd.book.boxes import Check
 from mlgd.book.chapters import notebooks
 from mlgd.book.pieces import read_table, slug
 
@@ -114,3 +115,10 @@ def test_the_filter_shows_what_is_asked_for(visit, html, rows):
     assert shown() == 0
     assert problems == []
     page.close()
+
+
+def test_the_book_s_own_theorems_are_no_claims_of_the_paper():
+    check = {"ids": ["ours:anchored/step"], "kind": "identity", "verdict": "holds"}
+    assert ledger.problems([], {"anchored": [check]}) == []
+    assert ledger.problems([], {"anchored": [check | {"ids": ["anchored/step"]}]}) != []
+    assert "href" not in Check(("ours:anchored/step",), "identity", "holds", "so it is").html()
