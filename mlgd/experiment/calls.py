@@ -1,6 +1,7 @@
 """One call of the oracle on ladders that are no better than promised: every error and every price equals its bound."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,3 +41,30 @@ def closed_form_price(gamma: float, finest: int, sigma: float, coarsest: int = 1
     numbers = {"gamma": gamma, "c": 1.0, "sigma": sigma, "delta": 2.0**-finest, "first": coarsest}
     numbers["n"] = max(1, math.ceil(math.log2(sigma * 2.0**finest / 3)))  # only the threshold reads it
     return F.value(F.FIRST, **numbers) + F.value(F.CALL_EXECUTED[F.regime(gamma)], **numbers)
+
+
+def enumerated(t: Telescope, y: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Mean, variance and mean price of a telescope as sums over all its draws, without its formulas."""
+    draws = list(t.outcomes(y))
+    mean = sum(chance * draw.value for chance, draw in draws)
+    variance = sum(chance * float(np.sum((draw.value - mean) ** 2)) for chance, draw in draws)
+    return mean, variance, sum(chance * draw.cost for chance, draw in draws)
+
+
+def in_pairs(t: Telescope) -> float:
+    """The mean price over all tosses if every drawn increment paid for its two levels, certain ones included."""
+    price = 0.0
+    for bits in np.ndindex(*(2,) * len(t.levels)):
+        chance = float(np.prod(np.where(bits, t.p, 1 - t.p)))
+        price += chance * sum(t.h.step_cost(k) for k, bit in zip(t.levels, bits, strict=True) if bit)
+    return price
+
+
+def split(gamma: float, finest: int, sigma: float, within: Callable[[float, float], bool]) -> float:
+    """The paper's minimum over cuts of prefix plus tail, c = 1 and coarsest level 1.
+
+    `within(2^-k, cut)` says whether level k belongs to the tail: the paper's `<=` or `<`.
+    """
+    levels = range(1, finest + 1)
+    tails = {at: [2.0 ** ((gamma / 2 - 1) * k) for k in levels if within(2.0**-k, 2.0**-at)] for at in levels}
+    return min(2.0 ** (gamma * at) + sum(tail) ** 2 / sigma**2 for at, tail in tails.items())

@@ -1,6 +1,7 @@
 """Prices of one call against values worked out by hand, and against the theorem's two sides."""
 
 import itertools
+import operator
 
 import numpy as np
 import pytest
@@ -54,3 +55,19 @@ def test_the_sides_are_the_formulas():
     assert low == pytest.approx(0.75 * (4 + 2**2 * 16 / 5))
     assert high == pytest.approx(4 + 9 * 1.25 * 2**2 * 16)
     assert set(F.OPTIMUM) == {"lower", "upper"}
+
+
+def test_enumeration_and_formulas_agree():
+    t = Telescope(calls.ladder(3.0, 4), [1.0, 0.6, 0.3, 0.2])
+    mean, variance, price = calls.enumerated(t, np.zeros(1))
+    assert mean == pytest.approx(t.h.value(4, np.zeros(1)))
+    assert variance == pytest.approx(t.variance(np.zeros(1)))
+    assert price == pytest.approx(t.expected_cost())
+    assert calls.in_pairs(t) == pytest.approx(t.expected_cost("pairs"))
+    assert calls.in_pairs(t) == pytest.approx(8 + 0.6 * (8 + 64) + 0.3 * (64 + 512) + 0.2 * (512 + 4096))
+
+
+def test_the_split_by_hand():
+    # gamma = 2, levels 1 and 2, sigma = 1/2: cuts 4 + 4 * 1 and 16 + 0, or with the cut's own level 4 + 4 * 4 and 16 + 4
+    assert calls.split(2.0, 2, 0.5, operator.lt) == 8
+    assert calls.split(2.0, 2, 0.5, operator.le) == 20
