@@ -13,7 +13,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
     """Refuse a chapter that is not one clean run: nbval would pass over what has nothing to compare."""
     if file_path.suffix == ".ipynb" and parent.config.option.nbval:
         try:
-            problems = run_problems(read(file_path), file_path.stem)
+            name = file_path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+            problems = run_problems(read(file_path), name)
         except BookError as error:
             problems = [str(error)]
         if problems:
