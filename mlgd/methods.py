@@ -19,12 +19,10 @@ def averaged(run: Run, memory: SimpleNamespace) -> Iterator[None]:
     plan, eta = run.plan, run.plan.eta
     tail, decay = plan.averaging == "tail", 1.0 / plan.growth
     opens = plan.steps - plan.window if tail else 0
-    if not hasattr(memory, "mass"):
-        memory.total, memory.mass = (
-            np.zeros_like(memory.y),
-            0.0,
-        )  # weighted sums of the points and of ones, by the last weight
-    y, total, mass = memory.y, memory.total, memory.mass
+    if not hasattr(memory, "sums"):  # of the weighted points and of the weights, both over the latest weight
+        memory.sums = np.zeros_like(memory.y), 0.0
+    y, (total, mass) = memory.y, memory.sums
+    spare = np.empty_like(y)
     for stage, telescope in run.stages_left():
         sample = run.sampler(telescope)
         for at in range(memory.at, stage.steps):
@@ -32,15 +30,18 @@ def averaged(run: Run, memory: SimpleNamespace) -> Iterator[None]:
             after = np.subtract(y, move, move)  # a new array at every step: a user may keep the points seen
             after.flags.writeable = False
             if run.step >= opens:
-                if decay != 1.0:
-                    total *= decay
-                total += after if tail else y
-                mass = 1.0 + mass * decay
+                if decay == 1.0:
+                    np.add(total, after if tail else y, spare)
+                else:
+                    np.multiply(total, decay, spare)
+                    spare += after if tail else y
+                total, spare, mass = spare, total, 1.0 + mass * decay
+                memory.sums = total, mass  # at once: an interrupt finds the sums of whole steps
                 memory.output = None  # it is total / mass, divided when someone asks
             else:
                 memory.output = after
             memory.y = y = after
-            memory.mass, memory.at = mass, at + 1
+            memory.at = at + 1
             yield
 
 
@@ -49,15 +50,15 @@ def accelerated(run: Run, memory: SimpleNamespace) -> Iterator[None]:
     for stage, telescope in run.stages_left():
         sample = run.sampler(telescope)
         if not memory.at:
-            memory.z, memory.total = memory.y, 0.0
+            memory.z, memory.weight = memory.y, 0.0
         while memory.at < stage.steps:
             y, z = memory.y, memory.z
             alpha = run.plan.eta * (memory.at + 1)
-            share = alpha / (memory.total + alpha)
+            share = alpha / (memory.weight + alpha)
             x = y if z is y else y + share * (z - y)
             z = z - alpha * sample(x)
             memory.y = memory.output = y + share * (z - y)
-            memory.z, memory.total, memory.at = z, memory.total + alpha, memory.at + 1
+            memory.z, memory.weight, memory.at = z, memory.weight + alpha, memory.at + 1
             yield
 
 

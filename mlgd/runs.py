@@ -2,7 +2,7 @@
 
 A method is a generator `method(run, memory)`. It yields after every step, and all that it needs to go on is in
 `memory` by then: so a run that was killed starts the generator again with the memory of its last file. `memory.y` is
-the iterate, `memory.output` what would be returned now, or None where that is `memory.total / memory.mass`.
+the iterate, `memory.output` what would be returned now, or None where it is the quotient of `memory.sums`.
 """
 
 import hashlib
@@ -65,8 +65,10 @@ class Run:
     @property
     def output(self) -> np.ndarray:
         """What would be returned now, in an array of its own."""
-        memory = self.memory
-        return memory.total / memory.mass if memory.output is None else memory.output.copy()
+        if self.memory.output is not None:
+            return self.memory.output.copy()
+        total, mass = self.memory.sums
+        return total / mass
 
     def sampler(self, telescope: Telescope) -> Sampler:
         """Draws of a telescope; the first one after a resumption goes on with the coins of the file."""
