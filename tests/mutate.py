@@ -100,8 +100,8 @@ def _edits(tree: ast.AST, text: str, place) -> Iterator[tuple[int, int, str]]:
                 yield start, end, str(value + 1)
             case ast.Constant(value=float(value)):
                 yield start, end, repr(value * 1.1 if value else 1.0)
-            case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
-                yield start, place(operand.lineno, operand.col_offset), ""
+            case ast.UnaryOp(op=ast.USub() | ast.Not()):
+                yield start, start + (3 if isinstance(node.op, ast.Not) else 1), ""
             case ast.BinOp(left=left, op=op, right=right):
                 yield from _between(text, place, left, right, op)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
