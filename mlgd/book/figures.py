@@ -1,7 +1,7 @@
 """Figures: one palette, one style, and the figures that more than one page shows.
 
 Every figure of the book is drawn inside ``with plots.style():``, so that it is the same on every page: colours
-that survive grey printing and colour-blind readers, a white ground that stays legible on a dark page, and PNG
+that survive grey printing and colour-blind readers, a white ground that book.css turns dark on a dark page, and PNG
 bytes that do not change when nothing changed.
 """
 
