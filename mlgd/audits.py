@@ -170,7 +170,8 @@ def audit(
     Bias is the distance to `reference(y)` (to the finest level when there is none). The rate gamma comes from how the
     bias falls with the price; without a reference it is read off the increments, which the finite end of the ladder
     does not bend. How increments change with y is told from three points or more, two of them close. A single vector
-    is one point. `levels`: measure these only; `known`: an earlier audit at the same points, not paid again.
+    is one point. `levels`: measure these only; `known`: an earlier audit at these points, which is not paid again. If it
+    had more points than these, its word on how increments change stands, and is extrapolated to finer levels.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=0.5, levels=range(2, 9))
@@ -200,9 +201,11 @@ def audit(
     floor = 1e-13 * float(_norms(stack).max())
     usable = [i for i in range(first, len(price)) if sample[i].max() > floor]
     law = line(price, np.sqrt((sample**2).mean(axis=1)), usable)  # the mean square moves less than the largest
+    fewer = known is not None and len(points) < len(known.points)
+    changes = _extended(known, h.levels, increment) if fewer else regularity(points, increments, floor)
     report = Audit(
         h, tuple(points), values, truths is not None, bias, increment, price, law, math.nan, coarse,
-        regularity(points, increments, floor), evaluations,
+        changes, evaluations,
     )  # fmt: skip
     if report.gamma > 0:  # the prefactor belongs to the largest
         used = list(law.used)
@@ -230,11 +233,26 @@ def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
 
 
 def _kept(points: list[np.ndarray], known: Audit | None) -> dict[int, np.ndarray]:
+    """The values that an earlier audit has at these points."""
     if known is None:
         return {}
-    if len(known.points) != len(points) or any((a != b).any() for a, b in zip(known.points, points, strict=True)):
-        raise ValueError("known must be an audit at the same points: its values are used again")
-    return dict(known.values)
+    if not isinstance(known, Audit):
+        raise ValueError(f"known must be an audit; got {shown(known)}")
+    places = [next((i for i, q in enumerate(known.points) if np.array_equal(p, q)), None) for p in points]
+    if None in places:
+        raise ValueError("known must be an audit at these points, or at these among others: its values are used again")
+    return {k: v[places] for k, v in known.values.items()}
+
+
+def _extended(known: Audit, levels: tuple[int, ...], increment: np.ndarray) -> Regularity:
+    """How increments change, by an audit at more points; at levels that it did not measure, by the rate that it found."""
+    change = dict(zip(known.levels, known.change, strict=True))
+    rate = known.field.rate if known.field.rate > 0 else 1.0
+    last = max((i for i, k in enumerate(levels) if k in change and increment[i] > 0), default=None)
+    for i, k in enumerate(levels):
+        if k not in change and last is not None:
+            change[k] = change[levels[last]] * (increment[i] / increment[last]) ** rate
+    return replace(known.field, change=np.array([change.get(k, math.nan) for k in levels]))
 
 
 def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:

@@ -230,7 +230,7 @@ def test_an_audit_can_go_upwards_without_paying_twice():
     assert more.cost == 2 * (8.0**4 + 8.0**5)
     at_once = audit(h, POINTS[:2], levels=range(1, 6))
     assert str(more) == str(at_once)
-    with pytest.raises(ValueError, match="known must be an audit at the same points"):
+    with pytest.raises(ValueError, match="known must be an audit at these points"):
         audit(h, POINTS[1:3], known=coarse)
 
 
@@ -305,3 +305,19 @@ def test_too_few_or_too_distant_points_say_so():
     near_and_far = [np.full(2, 0.3), np.full(2, 0.4), np.full(2, 1.2)]
     report = audit(cells, near_and_far)
     assert report.regularity != "smooth"
+
+
+def test_fine_levels_may_be_asked_at_one_point_only():
+    rng = np.random.default_rng(3)
+    h, points = linear_errors(rng, levels=range(8)), line_of_points(rng)
+    coarse = audit(h, points, levels=range(4))
+    report = audit(h, points[:1], known=coarse)
+    assert report.evaluations == {4: 1, 5: 1, 6: 1, 7: 1}
+    assert report.regularity == "smooth"
+    np.testing.assert_array_equal(report.change[:4], coarse.change)
+    full = audit(h, points)
+    assert (report.change[4:] < 2 * full.change[4:]).all()
+    assert (report.change[4:] > 0.5 * full.change[4:]).all()
+    np.testing.assert_array_equal(report.increment, audit(h, points[:1]).increment)
+    alone = audit(h, points[:1], levels=[6, 7], known=coarse)  # nothing to go by: nothing is said
+    assert np.isnan(alone.change).all()
