@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from families import POINTS, gradient
 
-from mlgd import Hierarchy
+from mlgd import Hierarchy, Problem, minimize, plan
 from mlgd.examples import rounded
 from mlgd.hierarchy import LevelError, first_level
 
@@ -131,6 +131,22 @@ def test_jax_gradients_are_taken():
     pair = jax.value_and_grad(lambda y: 0.5 * jax.numpy.sum(y**2))
     with pytest.raises(LevelError, match=r"level 1 returned a pair, as \(loss, gradient\) would be"):
         Hierarchy(lambda k, y: pair(y), lambda k: 2.0**k, [1]).value(1, y)
+
+
+def test_a_run_on_jax_gradients_ends_where_numpy_ends():
+    """They are no numpy arrays and cannot be changed in place: the run once stayed at its start and called that done."""
+    jax = pytest.importorskip("jax")
+    loss = jax.grad(lambda y: 0.5 * jax.numpy.sum((y - 1.0) ** 2))
+    settings = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
+    runs = [
+        minimize(
+            Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8)), np.zeros(2), settings, rng=0
+        )
+        for f in (lambda y: y - 1.0, loss)
+    ]
+    np.testing.assert_allclose(runs[1].y, runs[0].y, atol=1e-5)
+    assert np.linalg.norm(runs[1].y - 1.0) < 0.3
+    assert runs[0].cost == runs[1].cost
 
 
 def test_a_reused_buffer_does_not_alias():
