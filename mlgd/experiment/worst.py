@@ -1,7 +1,7 @@
 """Descent on losses and ladders as bad as the assumptions allow: exact moments, exact prices, and runs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -36,6 +36,27 @@ def telescope(problem: Problem, eps: float, eta: float, chance: float = 1.0, h: 
 def price(problem: Problem, eps: float, eta: float, chance: float = 1.0) -> float:
     """The exact expected price of that run."""
     return plan(problem, eps, eta=eta).steps * telescope(problem, eps, eta, chance).expected_cost()
+
+
+def within(plans: Sequence[tuple[Problem, float]], added=0, sells: Callable | None = None) -> bool:
+    """Whether the exact price of every plan (problem, eps) is at most its regime's executed bound plus the formula `added`.
+
+    `sells` turns a problem into the one that is bought from, such as `every_accuracy`.
+    """
+    for problem, eps in plans:
+        bought = sells(problem, eps) if sells else problem
+        bill = plan(bought, eps)
+        numbers = {
+            "beta": problem.beta,
+            "d0": problem.d0,
+            "gamma": problem.gamma,
+            "c": problem.c,
+            "first": bought.first,
+        }
+        bound = F.EXECUTED_CONVEX[problem.regime] + added
+        if bill.expected_cost > F.value(bound, **numbers, eps=eps, eta=bill.eta):
+            return False
+    return True
 
 
 def coin_loss(chance: Fraction, eta: Fraction, steps: int) -> Fraction:

@@ -91,3 +91,10 @@ def test_a_chance_of_the_coarsest_level_is_drawn_and_paid():
     exact = worst.quadratic_loss(SMALL, 1.0, bill.eta, 0.5, 0.6, signs=(1.0,))
     assert abs(losses.mean() - exact) < 5 * losses.std() / 20
     assert abs(prices.mean() - 1) < 5 * prices.std() / 20
+
+
+def test_within_tells_the_two_readings_apart():
+    plans = [(Problem(beta=1.0, d0=1.0, gamma=g, c=1e-4), 0.1) for g in (1.0, 2.0, 3.0)]
+    assert worst.within(plans, 0, worst.every_accuracy)
+    assert worst.within(plans, F.COARSE_CONVEX)
+    assert not any(worst.within([one]) for one in plans)
