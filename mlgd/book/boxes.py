@@ -53,11 +53,11 @@ class Check:
     def html(self, folded: bool = True) -> str:
         """A box with the statement in view and the evidence folded, unless it stands in a group that folds."""
         verdict = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span>"
-        in_view, proof = "", self
+        wrong, proof = self.verdict in ("repaired", "fails"), self.repair or self
+        in_view = _lines(self.lines) if wrong else ""
         if self.repair:
-            proof, in_view = self.repair, _lines(self.lines)
             in_view += f"<div class='mlgd-repair'><b>Repair.</b> {with_formulas(proof.statement)}</div>"
-        evidence = _lines(proof.lines)
+        evidence = _lines(proof.lines) if proof is not self or not wrong else ""
         if proof.twin:
             evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
         links = " ".join(map(_link, self.ids))

@@ -273,26 +273,29 @@ def measured(
         _sound(why_no_spread, f"{ids}: ours needs a value per seed, a standard error, or why_no_spread=")
         value, spread = values[0], 0.0
     figure, rounding = float(paper), float(Decimal(1).scaleb(Decimal(str(paper)).as_tuple().exponent)) / 2
-    reach = 3 * math.hypot(spread, paper_spread) + rounding
+    margin = 3 * math.hypot(spread, paper_spread)
 
     def agrees(printed):
-        return {"equal": abs(value - printed), "below": value - printed, "above": printed - value}[side] <= (
-            reach if side == "equal" else rounding - 3 * math.hypot(spread, paper_spread)
-        )
+        if side == "equal":
+            return abs(value - printed) <= rounding + margin
+        return (value - printed) * (1 if side == "below" else -1) <= rounding - margin
 
     verdict = "holds" if agrees(figure) else "fails"
-    _need(verdict == expect, f"{ids}: ours {value:.6g}, paper {figure:.6g}, reach {reach:.3g}: {verdict}, not {expect}")
+    _need(
+        verdict == expect, f"{ids}: ours {value:.6g}, paper {figure:.6g}, margin {margin:.3g}: {verdict}, not {expect}"
+    )
     wrong = {"equal": (0.0, 2 * figure), "below": (0.0,), "above": (2 * figure,)}[side] if verdict == "holds" else ()
     for other in wrong:
-        _sound(not agrees(other), f"{ids}: a reach of {reach:.3g} would also accept {other:g}: this is no evidence")
-    pm = lambda v, s: f"{_short(v, 4)}" + (rf"\pm{_short(s, 1)}" if s else "")  # noqa: E731
-    sign = {"equal": "they", "below": "ours is below: they", "above": "ours is above: they"}[side]
-    line = f"ours ${pm(value, spread)}$, the paper ${pm(figure, paper_spread)}${rank}: {sign} " + (
-        "agree" if verdict == "holds" else "do not agree"
+        _sound(not agrees(other), f"{ids}: a margin of {margin:.3g} would also accept {other:g}: this is no evidence")
+    numbers = [
+        _short(v, 4) + (rf"\pm{_short(s, 1)}" if s else "") for v, s in ((value, spread), (figure, paper_spread))
+    ]
+    agree = {"holds": "agree", "fails": "do not agree"}[verdict] + ("" if side == "equal" else f" that ours is {side}")
+    lines = [f"ours ${numbers[0]}$, the paper ${numbers[1]}${rank}: they {agree}"]
+    twin = f"{' and '.join(map(_short, wrong))} would be refused" if wrong else ""
+    return Check(
+        _tuple(ids), "measured", verdict, statement, (*lines, *_tuple(detail or ()), *_tuple(why_no_spread or ())), twin
     )
-    twin = f"{' and '.join(_short(w) for w in wrong)} would be refused" if wrong else ""
-    lines = (line, *_tuple(detail or ()), *_tuple(why_no_spread or ()))
-    return Check(_tuple(ids), "measured", verdict, statement, lines, twin)
 
 
 def cited(ids, statement: str, key: str) -> Check:

@@ -281,6 +281,7 @@ def test_measured():
     apart = measured("row/seven", "", ours=seeds, paper="3.5", expect="fails")
     assert (apart.verdict, apart.records[0]["numbers"]) == ("fails", list(apart.lines))
     assert "they do not agree" in apart.lines[0]
+    assert "they do not agree" in apart.html().partition("<details")[0]
     one = measured("row", "", ours=seeds, paper="3.06", paper_is="one run")
     assert "the paper's lies above 80% of our 5 seeds" in one.lines[0]
     assert measured("row", "", ours=(seeds[0], 0.1), paper="3.1", paper_spread=0.1).verdict == "holds"

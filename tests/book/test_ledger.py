@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mlgd.book import ledger
-from mlgd.book.boxes import Check
+from mlgd.book.boxes import OURS, Check
 from mlgd.book.chapters import notebooks
 from mlgd.book.pieces import read_table, slug
 
@@ -40,6 +40,8 @@ def test_losing_or_flipping_any_one_check_is_noticed_with_its_row(claims, pages)
     flips = {"holds": "fails", "repaired": "holds", "fails": "holds", "cited": "holds"}
     for page, checks in pages.items():
         for n, check in enumerate(checks):
+            if all(i.startswith(OURS) for i in check["ids"]):  # the book's own theorems have no row
+                continue
             flipped = {**check, "verdict": flips[check["verdict"]]}
             for change in ([], [flipped]):
                 found = ledger.problems(claims, {**pages, page: [*checks[:n], *change, *checks[n + 1 :]]})
