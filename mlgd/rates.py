@@ -42,8 +42,9 @@ def line(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Line:
 
     The price is known and the error is what scatters, so log error is regressed on log price and not the other way
     round: the other slope is biased. One number per level goes in, since errors at several points share their
-    samples and are not independent. The range is Student's at 98%: neighbouring levels may be correlated, as
-    nested subsets are, which costs it a few percent. Coarse levels are left out only if the finer ones, four at
+    samples and are not independent. The range is Student's at 98%, with the larger of two errors (coarse levels may
+    scatter more): neighbouring levels may be correlated, as nested subsets are, which costs it a few percent. Where
+    a parabola fits significantly better, the range goes on to its slope at the fine end. Coarse levels are left out only if the finer ones, four at
     least, predict something else by twice Student's quantile; a level is never dropped for a better R2.
     """
     usable = [i for i in usable if size[i] > 0]
@@ -60,9 +61,37 @@ def line(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Line:
     if len(used) < 2 or not np.ptp(x[used]):
         return Line(math.nan, -math.inf, math.inf, 0.0, tuple(used))
     _, spread, slope, variance, r2 = _regress(x, y, used)
-    margin = student(len(used) - 2) * math.sqrt(variance / spread) if len(used) > 2 else math.inf
+    margin = math.inf
+    if len(used) > 2:
+        margin = student(len(used) - 2) * max(math.sqrt(variance / spread), _uneven(x, y, used))
     margin = max(margin, RESOLUTION * abs(slope))
-    return Line(-slope, -slope - margin, -slope + margin, r2, tuple(used))
+    end = _bent(x, y, used)
+    return Line(-slope, -max(slope + margin, end), -min(slope - margin, end), r2, tuple(used))
+
+
+def _uneven(x, y, used) -> float:
+    """The slope's error if some levels scatter more than others (White's estimate with MacKinnon's correction HC3)."""
+    centre, spread, slope, *_ = _regress(x, y, used)
+    off = x[used] - centre[0]
+    residual = (y[used] - centre[1] - slope * off) / (1 - 1 / len(used) - off**2 / spread)
+    return float(np.sqrt(((off * residual) ** 2).sum())) / spread
+
+
+def _bent(x, y, used) -> float:
+    """The slope at the fine end of a parabola, if one is needed where a line was drawn; else that of the line."""
+    centre, spread, slope, *_ = _regress(x, y, used)
+    if len(used) < 5:
+        return slope
+    off = x[used] - centre[0]
+    tilt = float((off**3).sum()) / spread
+    square = off**2 - spread / len(used) - tilt * off  # orthogonal to the line
+    size = max(float(square @ square), 1e-300)
+    bend = float(square @ y[used]) / size
+    left = y[used] - centre[1] - slope * off - bend * square
+    scatter = math.sqrt(max(float(left @ left) / (len(used) - 3), 1e-4))  # a hundredth of a bit is no bend
+    if abs(bend) * math.sqrt(size) <= student(len(used) - 3) * scatter:
+        return slope
+    return slope + bend * (2 * float(off[-1]) - tilt)
 
 
 def _regress(x, y, used):

@@ -185,6 +185,38 @@ def test_noise_does_not_hide_a_rate_far_from_two(rate):
     assert sum(name == ("HTMC" if rate > 2 else "ETMC") for _, name in named) >= 95
 
 
+@pytest.mark.parametrize("d", [5, 40])
+def test_the_range_covers_on_nested_subsets_of_data(d):
+    """Logistic gradients over the first 4^k rows: the coarsest levels, of one row and of four, scatter far more."""
+    covered = named = 0
+    for seed in range(100):
+        rng = np.random.default_rng([11, d, seed])
+        x, b = rng.standard_normal((4**5, d)), rng.random(4**5)
+
+        def evaluate(k, y, x=x, b=b):
+            n = 4**k
+            return x[:n].T @ (1 / (1 + np.exp(-x[:n] @ y)) - b[:n]) / n
+
+        report = audit(Hierarchy(evaluate, lambda k: 4.0**k, range(6)), rng.standard_normal((3, d)) / 3)
+        covered += report.gamma_range[0] <= 2 <= report.gamma_range[1]
+        named += report.regime in ("ETMC", "HTMC")
+    assert covered >= 90
+    assert named <= 10
+
+
+@pytest.mark.parametrize("reference", [lambda y: y, None], ids=["reference", "finest"])
+def test_a_line_that_bends_is_not_believed(reference):
+    """Errors 2^-k (1 + 3 * 2^-k) at price 8^k: gamma is 3 in the end, and 1.5 to begin with."""
+    h = Hierarchy(lambda k, y: y + 2.0**-k * (1 + 3 * 2.0**-k), lambda k: 8.0**k, range(8))
+    report = audit(h, [np.ones(3)], reference)
+    assert report.gamma_range[0] <= 3 <= report.gamma_range[1]
+    assert report.regime == "unknown"
+    mild = Hierarchy(lambda k, y: y + 2.0**-k * (1 + 0.3 * 2.0**-k), lambda k: 8.0**k, range(8))
+    report = audit(mild, [np.ones(3)], reference)
+    assert report.gamma_range[0] <= 3 <= report.gamma_range[1]
+    assert report.regime == "HTMC"
+
+
 # --- what carries on ---------------------------------------------------------------------------------------
 
 
