@@ -15,7 +15,8 @@ import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, generator
 from .lazy import formulas as F
-from .results import Result, Trace
+from .purchases import Meter, Stop
+from .results import Result
 
 BLOCK = 1024  # events are drawn, thinned and averaged about this many at a time,
 ENTRIES = 2**17  # and fewer in high dimension: their jumps are kept until then
@@ -60,22 +61,6 @@ class Schedule:
     def expected_cost(self, h: Hierarchy, horizon: float) -> float:
         """The mean price of a flow: an event at level k evaluates k and the level before it."""
         return self.integral([h.step_cost(k) for k in self.levels], horizon)
-
-
-def constant_rates(h: Hierarchy, delta: float, nu2: float, gamma: float, coarsest: float = 0.0) -> dict[int, float]:
-    """Rates of bias at most delta and variance at most nu2 per unit time (Proposition 1 with p = eta rate, eta -> 0).
-
-    There is no clamp: rate_k = C acc_k^(1+gamma/2) with C = sum over levels of 9 acc_k^(1-gamma/2) / nu2. `coarsest`
-    is the least rate of the coarsest level, whose value is not an increment: give it 4 beta.
-
-    >>> from mlgd.examples import biased
-    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 5))
-    >>> rates = constant_rates(h, delta=0.25, nu2=9.0, gamma=3)
-    >>> {k: round(r, 2) for k, r in rates.items()}
-    {1: 0.6, 2: 0.11}
-    """
-    schedule = exponential_schedule(h, (delta, 0.0), (nu2, 0.0), gamma, 1.0, coarsest=coarsest)
-    return dict(zip(schedule.levels, schedule.rates(np.zeros(1))[:, 0].tolist(), strict=True))
 
 
 def exponential_schedule(
@@ -168,29 +153,31 @@ def flow(
     if not isinstance(h, Hierarchy):
         raise TypeError(f"the first argument must be a Hierarchy; got a {type(h).__name__}")
     schedule = _as_schedule(h, rates)
-    _non_negative("horizon", horizon)
-    if weight is not None:
-        _non_negative("weight", weight)
+    weight = schedule.weight if weight is None else weight
+    for name, given in (("horizon", horizon), ("weight", weight)):
+        if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
+            raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function; got a {type(loss).__name__}")
-    y, rng = h.point(y0), generator(rng)
-    run = _Flow(h, y, schedule, schedule.weight if weight is None else float(weight), loss, max_events)
-    run.record()
-    block = max(1, min(BLOCK, ENTRIES // y.size))
+    run, rng = _Flow(h, h.point(y0), schedule.levels, float(weight), loss, max_events), generator(rng)
+    block = max(1, min(BLOCK, ENTRIES // run.y.size))
     try:
+        run.record()
         for start, end in schedule.stretches(horizon) if horizon else ():
             pieces = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / block))
             for low, high in pairwise(np.linspace(start, end, pieces + 1).tolist()):
-                if not run.fire(*_events(schedule, low, high, rng)):
-                    return run.result()
+                run.fire(*_events(schedule, low, high, rng))
+        run.advance(horizon)
+        status, message, error = "done", f"flowed for {horizon:g} units of time: nothing is promised of one run", None
+    except Stop as stop:
+        status, message, error = stop.status, stop.message, stop.__cause__
     except KeyboardInterrupt as interrupt:
-        run.status, run.message = "stopped", f"interrupted at event {run.events}: the average so far is kept"
-        interrupt.result = run.result()
+        message = f"interrupted at event {run.events}: the average so far is kept"
+        interrupt.result = run.result("stopped", message, None)
         raise
-    run.settle(horizon)
-    return run.result()
+    return run.result(status, message, error)
 
 
 def _mass(w: float, t):
@@ -229,55 +216,48 @@ def _as_schedule(h: Hierarchy, rates) -> Schedule:
     return Schedule(lambda times: np.repeat(values[:, None], np.size(times), axis=1), levels)
 
 
-def _non_negative(name: str, given) -> None:
-    if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
-        raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
-
-
 class _Flow:
     """The path, its weighted average, and what was paid."""
 
-    def __init__(self, h, y, schedule, weight, loss, max_events):
-        self.h, self.y, self.weight, self.loss, self.max_events = h, y, weight, loss, max_events
-        self.levels, self.before = schedule.levels, [h.before(k) for k in schedule.levels]
-        self.now, self.events, self.counts = 0.0, 0, np.zeros(len(schedule.levels), int)
+    def __init__(self, h, y, levels, weight, loss, max_events):
+        self.h, self.y, self.levels, self.weight, self.loss, self.max_events = h, y, levels, weight, loss, max_events
+        self.meter = Meter(h)
+        self.bought = [(k,) if h.before(k) is None or h.shares(k) else (k, h.before(k)) for k in levels]
+        self.now, self.events, self.rows = 0.0, 0, []
         self.moved = np.zeros_like(y)  # the jumps so far, each times the mass A(t) of the weights before it
         self.mean = y.copy()
         self.far = FAR * (1 + float(np.abs(y).max()))
-        self.rows, self.status, self.message, self.error = [], "done", "", None
 
-    def fire(self, times, which, rates) -> bool:
-        """Make the jumps of one piece in their order; False when the run ends here."""
-        room = self.max_events - self.events
-        full, planned = times.size > room, min(room, times.size)
-        levels, y, step, made = self.levels, self.y, self.h.step, 0
+    def fire(self, times, which, rates) -> None:
+        """Make the jumps of one piece in their order."""
+        planned = min(self.max_events - self.events, times.size)
+        y, made, failure = self.y, 0, None
         jumps = np.empty((planned, *y.shape))
         try:
-            for i, share in zip(which[:planned].tolist(), (-1 / rates[:planned]).tolist(), strict=True):
-                jump = np.multiply(step(levels[i], y), share, out=jumps[made])
+            for i, rate in zip(which[:planned].tolist(), rates[:planned].tolist(), strict=True):
+                for k in self.bought[i]:
+                    self.meter.charge(k)
+                jump = np.multiply(self.h.step(self.levels[i], y), -1 / rate, out=jumps[made])
                 y = y + jump  # a new array at every event: a user may keep the points seen
+                y.flags.writeable = False
                 made += 1
         except LevelError as error:
-            self.status, self.error = "failed", error
-            self.message = f"event {self.events + made + 1}, time {times[made]:.4g}: {error}; the average is kept"
-            self.counts[which[made]] += 1  # what failed was paid for
+            failure = error
         finally:  # an interrupt, too, leaves whole events
             self.y = y
             self.events += made
-            self.counts += np.bincount(which[:made], minlength=self.counts.size)
             far = not np.abs(y).max() <= self.far
             if made and not far:
                 self.advance(float(times[made - 1]), times[:made], jumps[:made])
         if far:
-            self.status, self.error = "diverged", None
-            self.message = f"the path left every region by time {times[made - 1]:.4g}: raise the rates"
-        if self.status != "done":
-            return False
+            raise Stop("diverged", f"the path left every region by event {self.events}: raise the rates")
+        if failure is not None:
+            where = f"event {self.events + 1}, time {times[made]:.4g}"
+            raise Stop("failed", f"{where}: {failure}; the average so far is kept") from failure
         if made and self.loss is not None:
             self.record()
-        if full:
-            self.status, self.message = "budget", f"{self.events} events were made by time {self.now:.4g}: max_events"
-        return not full
+        if planned < times.size:
+            raise Stop("budget", f"{self.events} events were made by time {self.now:.4g}: max_events")
 
     def advance(self, now: float, times=(), jumps=()) -> None:
         """The average up to now: y_now - sum of jump A(t)/A(now), where A(t) integrates e^(weight s) from 0 to t."""
@@ -289,38 +269,10 @@ class _Flow:
         self.mean[...] = self.y - self.moved / _mass(w, now) if now > 0 else self.y
         self.now = now
 
-    def settle(self, horizon: float) -> None:
-        """The path stays where it is until the horizon."""
-        self.advance(horizon)
-        self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
-
-    def evaluations(self) -> dict[int, int]:
-        """How often each level was evaluated: an event needs its own and the one before, unless they share work."""
-        out = dict.fromkeys(self.h.levels, 0)
-        for k, previous, count in zip(self.levels, self.before, self.counts.tolist(), strict=True):
-            out[k] += count
-            if previous is not None and not self.h.shares(k):
-                out[previous] += count
-        return out
-
-    def paid(self) -> dict[int, float]:
-        return {k: float(self.h.cost(k)) * count for k, count in self.evaluations().items()}
-
     def record(self) -> None:
         value = float(self.loss(self.mean.copy())) if self.loss is not None else math.nan
-        self.rows.append((self.events, sum(self.paid().values()), value))
+        self.rows.append((self.events, self.meter.total, value))
 
-    def result(self) -> Result:
+    def result(self, status, message, error) -> Result:
         self.record()
-        step, cost, recorded = (np.array(column) for column in zip(*self.rows, strict=True))
-        return Result(
-            y=self.mean,
-            cost=float(cost[-1]),
-            cost_by_level=self.paid(),
-            evaluations=self.evaluations(),
-            steps=self.events,
-            status=self.status,
-            message=self.message,
-            trace=Trace(step, cost, recorded),
-            error=self.error,
-        )
+        return Result.of(self.mean, self.meter, self.rows, self.events, status, message, error=error)

@@ -53,6 +53,11 @@ class Buyer:
     def __init__(self, h: Hierarchy, start: np.ndarray, opening: int, max_cost: float | None, executor):
         self.h, self.start, self.opening, self.executor = h, start, opening, executor
         self.meter = Meter(h, np.inf if max_cost is None else float(max_cost))
+        if self.meter.price[opening] > self.meter.limit:
+            raise ValueError(
+                f"max_cost = {self.meter.limit:g} does not pay for one evaluation of level {opening}, which costs "
+                f"{self.meter.price[opening]:g}: raise max_cost"
+            )
         self.opened = h.value(opening, start)  # refused at once if it is no gradient; billed when a method asks for it
         self.allowed: dict[tuple[int, int], float] = {}  # what two levels may differ by
         self.notes: list[str] = []  # what went wrong without ending the run

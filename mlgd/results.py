@@ -50,6 +50,13 @@ class Result:
     promise: str = "none"
     error: Exception | None = None
 
+    @classmethod
+    def of(cls, y, meter, rows, steps, status, message, **more) -> "Result":
+        """From what was paid and recorded, rows of (step, price so far, loss)."""
+        trace = Trace(*(np.array(column) for column in zip(*rows, strict=True)))
+        paid = {"cost": meter.total, "cost_by_level": meter.by_level, "evaluations": dict(meter.counts)}
+        return cls(y=y, **paid, steps=steps, status=status, message=message, trace=trace, **more)
+
     @property
     def x(self) -> np.ndarray:
         """y, as scipy calls it."""

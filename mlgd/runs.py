@@ -17,7 +17,7 @@ from .hierarchy import Hierarchy, LevelError, generator
 from .oracle import Telescope
 from .progress import Bar
 from .purchases import Buyer, Sampler, Stop
-from .results import Result, State, Trace, log
+from .results import Result, State, log
 from .schemes import Plan, Stage
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
@@ -211,32 +211,24 @@ class Run:
         """Stand where the file says."""
         if type(self.rng.bit_generator).__name__ != content["generator"]:
             self.rng = np.random.Generator(getattr(np.random, content["generator"])())
-        self.memory, self.coins = content["memory"], content["coins"]
+        fresh, self.memory, self.coins = self.memory, content["memory"], content["coins"]
         self.meter.total, self.meter.counts = content["meter"]
         self.step, self.best, self.safe, self.distance, self.rows, self.buyer.notes, self.buyer.broken = content[
             "state"
         ]
+        if not self.step:
+            self.memory = fresh  # at the start itself the evaluation made there is of use
         log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.step, self.meter.total)
 
     def result(self, status: str, message: str, error: Exception | None) -> Result:
         if not self.rows or self.rows[-1][0] != self.step:
             self.rows.append((self.step, self.meter.total, np.nan))
-        step, cost, loss = (np.array(column) for column in zip(*self.rows, strict=True))
-        promise = self.plan.promise if status == "done" and not self.buyer.broken else "none"
+        promise = "none"
         if status == "done":
             message = f"{self.step} steps, as planned: {self.buyer.broken or self.plan.promised}"
-        return Result(
-            y=self.safe.copy() if status == "diverged" else self.output,
-            cost=self.meter.total,
-            cost_by_level=self.meter.by_level,
-            evaluations=dict(self.meter.counts),
-            steps=self.step,
-            status=status,
-            message="; ".join([message, *self.buyer.notes]),
-            trace=Trace(step, cost, loss),
-            promise=promise,
-            error=error,
-        )
+            promise = "none" if self.buyer.broken else self.plan.promise
+        y, message = self.safe.copy() if status == "diverged" else self.output, "; ".join([message, *self.buyer.notes])
+        return Result.of(y, self.meter, self.rows, self.step, status, message, promise=promise, error=error)
 
 
 def _digest(text: str) -> str:

@@ -587,6 +587,19 @@ def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     assert r.cost == pytest.approx(sum(map(h.cost, calls)))
 
 
+@pytest.mark.parametrize("method", ["multilevel", "accelerated", "refine"])
+def test_a_point_may_have_any_number_of_axes(method, tmp_path):
+    case = quadratic().with_ridge(0.25)
+    flat = hierarchy_for("quadratic", case, 3.0)
+    square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
+    promise = "quadratic" if method == "refine" else "proved"
+    p = plan(problem_for(case, 3.0, 0.25), 0.05, method, on=flat, promise=promise)
+    there, here = (minimize(h, y, p, rng=3) for h, y in ((square, START.reshape(2, 2)), (flat, START)))
+    assert np.array_equal(there.y, here.y.reshape(2, 2))
+    minimize(square, START.reshape(2, 2), p, rng=3, callback=lambda s: s.step == 2, checkpoint=tmp_path / "a")
+    assert np.array_equal(minimize(square, START.reshape(2, 2), p, rng=3, checkpoint=tmp_path / "a").y, there.y)
+
+
 # --- the result ----------------------------------------------------------------------------------------------
 
 

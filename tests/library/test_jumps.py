@@ -8,7 +8,7 @@ import pytest
 from mlgd import Hierarchy, LevelError, Schedule, Telescope, flow
 from mlgd import jumps as module
 from mlgd.examples import biased, rounded
-from mlgd.jumps import constant_rates, exponential_schedule, proposition_schedule
+from mlgd.jumps import exponential_schedule, proposition_schedule
 
 Z = 4.9
 
@@ -194,6 +194,12 @@ def test_increments_that_share_work_are_charged_once():
 # --- schedules ---------------------------------------------------------------------------------------------
 
 
+def constant_rates(h, delta, nu2, gamma, coarsest=0.0):
+    """A schedule that does not change, as {level: rate}."""
+    schedule = exponential_schedule(h, (delta, 0.0), (nu2, 0.0), gamma, 1.0, coarsest=coarsest)
+    return dict(zip(schedule.levels, schedule.rates(np.zeros(1))[:, 0].tolist(), strict=True))
+
+
 def test_rates_carry_the_bias_and_the_variance():
     h = biased(lambda y: y, 3.0, 1.0, range(0, 12), alternate=True)
     rates = constant_rates(h, 2.0**-6, 0.3, 3.0)
@@ -271,6 +277,53 @@ def test_divergence_keeps_the_last_finite_average():
     assert result.status == "diverged"
     assert "raise the rates" in result.message
     assert np.isfinite(result.y).all()
+
+
+def failing(number, error):
+    """A level that misbehaves at one of its evaluations: by an exception, or by what it returns."""
+    calls = 0
+
+    def evaluate(k, y):
+        nonlocal calls
+        calls += 1
+        if calls == number and isinstance(error, type):
+            raise error("mine")
+        return np.full(y.shape, np.nan) if calls == number else 0.5 * y
+
+    return Hierarchy(evaluate, lambda k: 1.0, [0])
+
+
+@pytest.mark.parametrize("number", [1, 2, 700, 1500])
+@pytest.mark.parametrize("error", [ZeroDivisionError, "nan"])
+def test_a_level_that_fails_keeps_the_average_so_far(number, error):
+    result = flow(failing(number, error), np.ones(3), [100.0], 20.0, 1, loss=lambda y: float(y @ y))
+    assert (result.status, result.nit, result.nfev) == ("failed", number - 1, number)
+    assert result.message.startswith(f"event {number}, time ")
+    assert "level 0" in result.message
+    assert isinstance(result.error, LevelError)
+    kept = flow(failing(-1, "nan"), np.ones(3), [100.0], 20.0, 1, max_events=max(1, number - 1))
+    if number > 1:
+        np.testing.assert_allclose(result.y, kept.y, rtol=1e-12)
+    else:
+        np.testing.assert_array_equal(result.y, np.ones(3))
+
+
+def test_an_interrupt_carries_the_result():
+    with pytest.raises(KeyboardInterrupt) as caught:
+        flow(failing(700, KeyboardInterrupt), np.ones(3), [100.0], 20.0, 1)
+    result = caught.value.result
+    assert (result.status, result.nit, result.success) == ("stopped", 699, False)
+    kept = flow(failing(-1, "nan"), np.ones(3), [100.0], 20.0, 1, max_events=699)
+    np.testing.assert_allclose(result.y, kept.y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [list, lambda v: pytest.importorskip("jax.numpy").asarray(v)])
+def test_whatever_numpy_can_read_moves_the_path(kind):
+    plain = Hierarchy(lambda k, y: (y - 1) * (1 + 2.0**-k), lambda k: 1.0, [0, 1])
+    other = Hierarchy(lambda k, y: kind((y - 1) * (1 + 2.0**-k)), lambda k: 1.0, [0, 1])
+    a, b = (flow(h, np.zeros(3), [50.0, 5.0], 4.0, 1) for h in (plain, other))
+    np.testing.assert_allclose(a.y, b.y, rtol=1e-4)
+    assert a.cost == b.cost
 
 
 def test_trace_follows_the_run():

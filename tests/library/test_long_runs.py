@@ -2,6 +2,7 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import pickle
 import signal
@@ -22,6 +23,7 @@ from long_run import bits, loss, setting
 from mlgd import Hierarchy, LevelError, Problem, checkpoints, minimize, plan
 from mlgd.examples import biased
 
+SPAWN = multiprocessing.get_context("spawn")  # a fork of a process that has threads, as JAX's, may hang
 SCRIPT = Path(long_run.__file__)
 
 
@@ -261,7 +263,7 @@ OFTEN = (1.0, 0.6, 0.5, 0.4)
 def test_the_same_bits_on_every_executor():
     h, y0, p = setting(200, OFTEN)
     here = minimize(h, y0, p, rng=4)
-    for executor in (ThreadPoolExecutor(4), ProcessPoolExecutor(2)):
+    for executor in (ThreadPoolExecutor(4), ProcessPoolExecutor(2, SPAWN)):
         with executor:
             there = minimize(h, y0, p, rng=4, executor=executor)
             assert bits(there) == bits(here)
@@ -288,7 +290,7 @@ def test_the_levels_of_a_call_are_evaluated_at_once():
 def test_a_worker_that_dies_loses_nothing():
     h, y0, p = setting(200, OFTEN)
     mortal = replace(h, evaluate=long_run.Dies(os.getpid()))
-    with ProcessPoolExecutor(2) as executor:
+    with ProcessPoolExecutor(2, SPAWN) as executor:
         r = minimize(mortal, y0, p, rng=4, executor=executor)
     assert r.status == "done"
     assert "the executor failed (BrokenProcessPool" in r.message
@@ -299,7 +301,7 @@ def test_a_worker_that_dies_loses_nothing():
 def test_an_executor_that_can_not_take_the_problem_is_done_without():
     h, y0, p = setting(50, OFTEN)
     unpicklable = replace(h, evaluate=lambda k, y: long_run.evaluate(k, y))
-    with ProcessPoolExecutor(1) as executor:
+    with ProcessPoolExecutor(1, SPAWN) as executor:
         r = minimize(unpicklable, y0, p, rng=4, executor=executor)
     assert r.status == "done"
     assert "went on without it" in r.message

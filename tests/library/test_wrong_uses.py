@@ -207,6 +207,7 @@ MINIMIZE = [
     (run(max_cost=-5), "max_cost must be positive and finite; got -5"),
     (run(max_cost="all"), "max_cost must be positive and finite; got 'all'"),
     (run(max_cost=math.nan), "max_cost must be positive and finite; got nan"),
+    (run(max_cost=7.0), "max_cost = 7 does not pay for one evaluation of level 2, which costs 64: raise max_cost"),
     (run(loss=0.0), "loss must be a function; got a float"),
     (run(callback=[print]), "callback must be a function; got a list"),
     (run(checkpoint=3), "checkpoint must be the path of a file; got 3"),
