@@ -57,6 +57,9 @@ def audit_problems(book: Path) -> list[Problem]:
             continue
         if not bundles_in(known[name]):
             problems.append(Problem("audit", name, "holds no check"))
+        tags = [{*cell.metadata.get("tags", ())} for cell in code_cells(read(known[name]))]
+        if not all(own & {"hide-input", "hide-cell", "remove-input", "remove-cell"} for own in tags):
+            problems.append(Problem("folded", name, "shows code: tag its cells hide-input"))
         story = name.removeprefix("audit/")
         for page, other in ((name, f"../{story}"), (story, name)):
             path = book / f"{page}.ipynb"

@@ -9,7 +9,7 @@ from mlgd.book.boxes import MIME
 from mlgd.book.ledger import Row
 from mlgd.book.limits import Problem
 
-SEEN_UNBUILT = ("code", "cell", "view", "audit", "link", "language", "same")
+SEEN_UNBUILT = ("code", "cell", "view", "audit", "folded", "link", "language", "same")
 
 
 def test_no_chapter_is_beyond_a_limit_and_no_exemption_is_needless(book):
@@ -32,8 +32,8 @@ def test_exemptions_excuse_what_they_name_and_nothing_else():
     assert needless == "convex (cell): take its exemption out, it is not needed"
 
 
-def notebook(path, *sources, checks=0, prose=""):
-    cells = [v4.new_markdown_cell(prose), *map(v4.new_code_cell, sources)]
+def notebook(path, *sources, checks=0, prose="", tags=("hide-input",)):
+    cells = [v4.new_markdown_cell(prose), *(v4.new_code_cell(s, metadata={"tags": [*tags]}) for s in sources)]
     outputs = [v4.new_output("display_data", data={MIME: {"checks": [{"anchor": str(n)}]}}) for n in range(checks)]
     cells[1].outputs = outputs
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,9 +57,10 @@ def test_story_and_audit_link_to_one_another(tmp_path):
     notebook(tmp_path / "audit" / "part.ipynb", "x", checks=1, prose="See {doc}`the story <../part>`.")
     assert limits.audit_problems(tmp_path) == []
     notebook(tmp_path / "part.ipynb", "x")
-    notebook(tmp_path / "audit" / "part.ipynb", "x", prose="See the story.")
+    notebook(tmp_path / "audit" / "part.ipynb", "x", prose="See the story.", tags=())
     assert [(p.what, p.where) for p in limits.audit_problems(tmp_path)] == [
         ("audit", "audit/part"),
+        ("folded", "audit/part"),
         ("link", "audit/part"),
         ("link", "part"),
     ]
