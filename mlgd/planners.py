@@ -6,20 +6,21 @@ cheapest of all is the plan. A coarse search prices evaluations in pairs, the la
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from .schemes import Budget, NotApplicable, Plan, Stage
 from .ladders import optimum
-from .moments import Responses, certified_bias, worst
+from .moments import certified_bias, worst
 from .problems import Problem
 from .refine import refined_plan
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .searching import Ladder, Ways, finish, refuse, search, variance
+from .seen import Seen
 from .theorems import already, stages_of, step_size
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.65)  # of mu that Young's inequality gives to the bias
 RESPONSES = ("horizon", "bias", "noise")
+CAUTION = 0.93  # of the target, for plans by measurements: what they miss is seldom in our favour
 STEPS = (1.0, 1.5, 1.8)  # times 1/beta; at two descent no longer converges
 
 
@@ -152,8 +153,9 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
 def _quadratic(
     problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, moving: float = 1.0
 ) -> Plan:
-    """loss <= (sqrt(horizon + noise) + sqrt(bias))^2: errors may change from step to step, and with earlier noise.
+    """loss <= (sqrt(horizon) + sqrt(bias))^2 + noise, for errors that change from step to step but don't follow the noise.
 
+    For errors that do, as those of levels whose bias varies with y may, it is at most twice as much.
     `moving`: how much more harm errors do by changing direction; read off the plan found, which is then sought again.
     """
     beta, mu, d0, delta = problem.beta, problem.mu, problem.d0, ladder.accuracy
@@ -161,8 +163,7 @@ def _quadratic(
     def make(etas, lags, windows):
         rows = [worst(beta, mu, e, windows, lags) for e in etas]
         horizon, bias, noise = (np.array([getattr(r, name) for r in rows]).reshape(-1, 1) for name in RESPONSES)
-        left = math.sqrt(eps) - np.sqrt(bias * moving) * delta
-        room = np.where(left > 0, left**2 - horizon * d0**2, -1.0) / noise
+        room = (eps - (np.sqrt(horizon) * d0 + np.sqrt(bias * moving) * delta) ** 2) / noise
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
         weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
         return Ways(e, w + m, w, room, np.tile(weight, (e.size, 1)))
@@ -177,11 +178,12 @@ def _quadratic(
     if certified > bias * moving:
         return _quadratic(problem, eps, method, eta, ladder, moving=1.001 * certified / bias)
     horizon, bias, noise = horizon * d0**2, certified * finest**2, noise * variance(choice, ladder.squared)
-    mixed = 2 * math.sqrt(bias * (horizon + noise))
+    mixed = 2 * math.sqrt(bias * horizon)
     return finish(
         problem, eps, method, "quadratic", ladder, choice,
         averaging="tail", window=window, budget=Budget(horizon, bias, noise, mixed),
-        guarantee="the worst case over spectra in [mu, beta], errors that may change from step to step",
+        guarantee="worst case over spectra in [mu, beta] and errors that change from step to step, at most twice that if "
+        "they follow the noise",
     )  # fmt: skip
 
 
@@ -194,8 +196,8 @@ def _grids(problem: Problem, eps: float, eta: float | None):
     if problem.mu:
         ratio = problem.beta * problem.d0**2 / eps
         most = min(most, 8 / (etas.min() * problem.mu) * math.log1p(ratio))
-    lags = np.concatenate([[0.0], _whole(1, most, 34)])
-    return etas, lags, _whole(1, most, 34)
+    lags = np.concatenate([[0.0], _whole(1, most, 24)])
+    return etas, lags, _whole(1, most, 24)
 
 
 # --- measured: the same responses, integrated against what was measured ----------------------------------------------
@@ -209,7 +211,7 @@ def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladd
     def make(etas, lags, windows):
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
         horizon, bias, weight = seen.losses(e, w, w + m)
-        return Ways(e, w + m, w, eps - horizon[:, None] - bias, weight)
+        return Ways(e, w + m, w, CAUTION * eps - horizon[:, None] - bias, weight)
 
     def squares(ways, i):
         return seen.bridged(ways.weight[i], ladder)
@@ -226,66 +228,3 @@ def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladd
         budget=Budget(float(horizon[0]), float(bias[0, choice.finest]), noise),
         guarantee="spectral measures from coarse gradients, finer increments extrapolated",
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Seen:
-    """Measures on the ladder: of the start, of each step (rows of `weights` over common nodes per level) and each bias."""
-
-    start: tuple[np.ndarray, np.ndarray]
-    steps: list[tuple[np.ndarray, np.ndarray]]
-    biases: list[tuple[np.ndarray, np.ndarray]]
-
-    @classmethod
-    def of(cls, problem: Problem, ladder: Ladder) -> "Seen":
-        m = problem.measures
-        if m is None:
-            raise NotApplicable(
-                "promise='measured' needs spectral measures: use report.problem(estimate(h, y0)), or promise='quadratic'"
-            )
-        known = {k: v for k, v in m.increments.items() if k in ladder.h.levels[1:] and v.total > 0}
-        if not known:
-            raise NotApplicable("no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first")
-        norms = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
-        ranks = {k: i for i, k in enumerate(ladder.h.levels)}
-        steps = []
-        for i, k in enumerate(ladder.h.levels):
-            nearest = min(known, key=lambda j: (abs(ranks[j] - i), j))
-            measure = known[nearest]
-            scale = 1.0 if nearest == k else norms[i] / norms[ranks[nearest]] if norms[ranks[nearest]] else 0.0
-            steps.append((np.asarray(measure.nodes, float), scale * np.asarray(measure.weights, float)))
-        biases = []
-        for i in range(len(ladder.h.levels)):
-            nodes, weights = steps[min(i + 1, len(steps) - 1)]
-            biases.append((nodes, weights * (ladder.accuracy[i] ** 2 / max(weights.sum(), 1e-300))))
-        start = m.gradient.radau(m.floor) if m.floor > 0 else m.gradient
-        return cls((np.asarray(start.nodes, float), np.asarray(start.weights, float)), steps, biases)
-
-    def losses(self, eta, window, steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(horizon, bias by finest level, noise weight by level) of every way to run."""
-        lam, weight = self.start
-        horizon = (Responses.at(lam, eta, window, steps).start ** 2 / lam) @ weight / 2
-        cache: dict[int, Responses] = {}
-
-        def response(nodes):
-            if id(nodes) not in cache:
-                cache[id(nodes)] = Responses.at(nodes, eta, window, steps)
-            return cache[id(nodes)]
-
-        bias = np.array([(response(x).lasting ** 2 * x) @ w / 2 for x, w in self.biases]).T
-        noise = np.array([(response(x).noise * x) @ w / 2 for x, w in self.steps]).T
-        return horizon, bias, noise
-
-    def bridged(self, weight: np.ndarray, ladder: Ladder) -> np.ndarray:
-        """The noise loss between any two levels: as that of the first step between them, by the ratio of squared norms."""
-        n = weight.size
-        out = np.zeros((n, n))
-        for i in range(n - 1):
-            own = ladder.squared[i, i + 1]
-            out[i, i + 1 :] = weight[i + 1] * (ladder.squared[i, i + 1 :] / own if own > 0 else 1.0)
-        return out
-
-    def floor(self) -> float:
-        """What the finest level's bias alone costs in the end."""
-        nodes, weights = self.biases[-1]
-        return float((weights / nodes).sum() / 2)

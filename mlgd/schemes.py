@@ -47,7 +47,7 @@ class Budget:
     horizon: float
     bias: float
     noise: float
-    mixed: float = 0.0  # what they cost together beyond their sum, where errors may depend on earlier noise
+    mixed: float = 0.0  # what horizon and bias cost together beyond their sum
 
     @property
     def total(self) -> float:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .schemes import NotApplicable, Plan, Stage
 from .hierarchy import Hierarchy
 from .ladders import optimum
+from .schemes import NotApplicable, Plan, Stage
 from .theorems import already
 
 FINALISTS = 6
+NEAR = 1.03  # among prices this close the run of fewest steps is taken: its calls are dearer, its overhead is smaller
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,12 @@ def search(ladder: Ladder, make: Callable[..., Ways], grids, squares: Callable, 
         price = coarse_prices(ladder, ways, noisy)
         if not np.isfinite(price).any():
             return None
-        i, _ = np.unravel_index(np.argmin(price), price.shape)
+        order = np.argwhere(price <= price.min() * NEAR)
+        order = order[np.argsort(ways.steps[order[:, 0]], kind="stable")]
         if narrow > 1:
-            grids = refined(ways, i, narrow)
-    order = np.dstack(np.unravel_index(np.argsort(price, axis=None)[:FINALISTS], price.shape))[0]
+            grids = refined(ways, order[0, 0], narrow)
     best = None
-    for i, k in order:
-        if not np.isfinite(price[i, k]):
-            continue
+    for i, k in order[:FINALISTS]:
         top = slice(0, k + 1)
         room = float(ways.room[i, k]) if noisy else 0.0
         chain, q, call = optimum(ladder.cost[top], squares(ways, i)[top, top], room, ladder.shared[top])
