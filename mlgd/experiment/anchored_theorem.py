@@ -12,8 +12,10 @@ from functools import cache
 import numpy as np
 import sympy as sp
 
+from mlgd.anchored import epoch_price
 from mlgd.epochs import Epoch, Setting
 from mlgd.formulas import c, eps, eta, gamma, mu
+from mlgd.hierarchy import Hierarchy
 
 from .linear_errors import Moments
 
@@ -107,22 +109,90 @@ def _closed_form(s: Setting, gamma: float, epoch: Epoch, first: int) -> dict:
     return {"levels": chosen, "probabilities": (1.0, *p.tolist())}
 
 
+def ladder(s: Setting) -> Hierarchy:
+    """The setting's levels as prices, with nothing to evaluate."""
+    return Hierarchy(lambda k, y: y, lambda k: s.price[k], range(s.price.size), lambda k: s.accuracy[k])
+
+
+def price(s: Setting, plan) -> float:
+    """The exact mean price of a run of these epochs."""
+    h = ladder(s)
+    return sum(epoch_price(h, e.levels, e.probabilities, e.steps) for e in plan)
+
+
+def one_gradient(s: Setting) -> float:
+    """The price of the coarsest level of accuracy sqrt(2 mu eps)."""
+    return float(s.price[np.argmax(s.accuracy <= math.sqrt(2 * s.mu * s.eps))])
+
+
+# --- the deterministic counterpart: the samples left out --------------------------------------------------------------
+
+
+def corrected_epochs(s: Setting) -> list[Epoch] | None:
+    """The cheapest epochs that look at a base level and never sample: w = Lambda/mu takes the place of the noise.
+
+    Distance after t steps over R: (1 - h(1-w))^t + (b+w)/(1-w); loss: as with noise, with the error delta + 2 Lambda R.
+    """
+    count = max(1, math.floor(math.log2(max(2.0, s.d0 / math.sqrt(s.eps / s.mu)))) + 40)
+    radii = [s.d0 * 2.0**-i for i in range(count)]
+    tail = np.cumsum(np.append(0.0, s.change[1:]))
+    best: dict[int, tuple[float, list[Epoch]]] = {}
+    for i in reversed(range(count)):
+        options = []
+        for finest in range(s.price.size):
+            b = s.accuracy[finest] / (s.mu * radii[i])
+            for first in range(finest + 1):
+                w = (tail[finest] - tail[first]) / s.mu
+                if b + 2 * w >= 1:
+                    continue
+                options += _corrected_last(s, radii[i], finest, first, w)
+                for j in range(i + 1, min(i + 5, count)):
+                    left = radii[j] / radii[i] - (b + w) / (1 - w)
+                    if left > 0 and j in best:
+                        steps = max(1, math.ceil(math.log(left) / math.log1p(-s.h * (1 - w))))
+                        cost = s.price[finest] + steps * s.price[first]
+                        epoch = Epoch(radii[i], finest, steps, w, levels=(first, finest), reached=radii[j])
+                        options.append((cost + best[j][0], [epoch, *best[j][1]]))
+        if options:
+            best[i] = min(options, key=lambda option: option[0])
+    return best[0][1] if 0 in best else None
+
+
+def _corrected_last(s: Setting, radius: float, finest: int, first: int, w: float) -> list:
+    off = float(s.accuracy[finest]) + 2 * w * s.mu * radius
+    least = off**2 / (2 * s.mu * s.eps)
+    out = []
+    for theta in least + (1 - least) * np.array([0.5, 0.8, 0.95]) if least < 1 else ():
+        need = s.mu * (1 - theta) * radius**2 / (2 * (s.eps - off**2 / (2 * s.mu * theta)))
+        steps = max(1, math.ceil(math.log1p(need) / (math.log1p(-s.h * theta) - math.log1p(-s.h)) - 1e-9))
+        epoch = Epoch(radius, finest, steps, w, theta, levels=(first, finest), reached=s.eps)
+        out.append((s.price[finest] + steps * s.price[first], [epoch]))
+    return out
+
+
 # --- exact runs, in a few dimensions and however many steps -----------------------------------------------------------
 
 
 def exact_epoch(
-    s: Setting, epoch: Epoch, start: Moments, spectrum: np.ndarray, matrix: np.ndarray, offset: np.ndarray, slopes: dict
+    s: Setting,
+    epoch: Epoch,
+    start: Moments,
+    spectrum: np.ndarray,
+    matrix: np.ndarray,
+    offset: np.ndarray,
+    slopes: dict,
+    left_out: np.ndarray | float = 0.0,
 ) -> tuple[Moments, Moments]:
     """The exact moments of the last point and of the average of y_1, ..., y_T, for A_K(e) = matrix e + offset.
 
-    `slopes[k]` is the matrix of the increment to level k. With x = (z, s, r, 1), z = y - r and s the weighted sum of the points,
+    `slopes[k]` is the matrix of the increment to level k, `left_out` what is missing of the change since the reference. With x = (z, s, r, 1), z = y - r and s the weighted sum of the points,
     E xx' obeys a linear recursion; its matrix is raised to the power T by squaring.
     """
     d = spectrum.size
-    growth = (1 - s.h * epoch.theta) / (1 - s.h)
+    growth = (1 - s.h * epoch.theta) / (1 - s.h) if epoch.theta < 1 else 1.0
     n = 3 * d + 1
     t = np.eye(n)
-    move = -s.eta * np.hstack([matrix, np.zeros((d, d)), matrix, offset[:, None]])
+    move = -s.eta * np.hstack([matrix - left_out, np.zeros((d, d)), matrix, offset[:, None]])
     t[:d] += move
     t[d : 2 * d] = t[:d]
     t[d : 2 * d, d : 2 * d] = np.eye(d) / growth
@@ -148,12 +218,13 @@ def sum_of_powers(ratio: float, count: int) -> float:
     return float(count) if ratio == 1 else -math.expm1(count * math.log(ratio)) / (1 - ratio)
 
 
-def worst(s: Setting, plan, rng, flat: bool = False) -> tuple[float, float]:
+def worst(s: Setting, plan, rng, flat: bool = False, most: int = 3, sampled: bool = True) -> tuple[float, float]:
     """The largest distance over its bound, and the loss over eps, on one random quadratic with linear errors of the class.
 
-    `flat`: start, error and noise all in the flattest direction, the error constant: the extreme of the class.
+    `flat`: start, error and noise all in the flattest direction, the error constant: the extreme of the class. `most`
+    dimensions; without `sampled` the change of the increments since the reference is left out, the corrected coarse model.
     """
-    d = int(rng.integers(1, 4))
+    d = int(rng.integers(1, most + 1))
     ends = (s.mu, s.beta) if d > 1 else ((s.mu,) if flat or rng.random() < 0.5 else (s.beta,))
     spectrum = np.array([*ends, *rng.uniform(s.mu, s.beta, max(0, d - 2))])
     direction = np.eye(d)[0] if flat else _unit(rng, d)

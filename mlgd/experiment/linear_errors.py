@@ -211,3 +211,12 @@ def _injected(noise: Sequence[np.ndarray], second: np.ndarray) -> np.ndarray:
     if not len(noise):
         return np.zeros_like(second)
     return np.einsum("kij,klj->il", noise @ second, noise, optimize=True)
+
+
+def affine(hessian, minimizer, start, matrices, offsets, price) -> Affine:
+    """Levels matrices[k] y + offsets[k] of a least-squares gradient, in the Hessian's eigenbasis and in units of its largest eigenvalue."""
+    values, vectors = np.linalg.eigh(hessian)
+    beta = values[-1]
+    turned = vectors.T @ np.asarray(matrices) @ vectors / beta
+    shifted = (np.asarray(matrices) @ minimizer + offsets) @ vectors / beta
+    return Affine(values / beta, vectors.T @ (start - minimizer), turned, shifted, np.asarray(price, float))

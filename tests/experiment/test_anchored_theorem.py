@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, Telescope
 from mlgd.epochs import cheapest
 from mlgd.experiment import anchored_theorem as theorem
 from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance
@@ -19,17 +18,6 @@ def drawn(seed):
     return rng, s, numbers["gamma"], (rng.uniform(0.05, 0.5), rng.uniform(0.02, 0.5), rng.uniform(2, 20))
 
 
-def price(s, plan):
-    """The exact mean price of a run of these epochs."""
-    h, total = Hierarchy(lambda k, y: y, lambda k: s.price[k], range(s.price.size), lambda k: s.accuracy[k]), 0.0
-    for e in plan:
-        t = Telescope.anchored(h, dict(zip(e.levels, e.probabilities, strict=True)), at=np.zeros(1))
-        total += (
-            s.price[e.finest] if e.steps == 1 else t.reference_cost(e.steps - 1) + (e.steps - 1) * t.expected_cost()
-        )
-    return total
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_the_theorem_is_never_exceeded(seed):
     rng, s, gamma, free = drawn(seed)
@@ -37,7 +25,7 @@ def test_the_theorem_is_never_exceeded(seed):
     distance, loss = theorem.worst(s, plan, rng, flat=seed % 2 == 0)
     assert distance <= 1 + 1e-9
     assert loss <= 1 + 1e-9
-    assert price(s, plan) <= theorem.price_bound(s, gamma, plan) * (1 + 1e-9)
+    assert theorem.price(s, plan) <= theorem.price_bound(s, gamma, plan) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("averaged", [True, False])
@@ -49,7 +37,46 @@ def test_planned_epochs_keep_their_promise(seed, averaged):
     distance, loss = theorem.worst(s, plan, rng, flat=seed % 2 == 0)
     assert distance <= 1 + 1e-9
     assert loss <= 1 + 1e-9
-    assert price(s, plan) <= theorem.price_bound(s, gamma, theorem.epochs(s, gamma, *free))
+    assert theorem.price(s, plan) <= theorem.price_bound(s, gamma, theorem.epochs(s, gamma, *free))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_corrected_coarse_model_keeps_its_promise(seed):
+    rng, s, _, _ = drawn(seed)
+    plan = theorem.corrected_epochs(s)
+    distance, loss = theorem.worst(s, plan, rng, flat=seed % 2 == 0, sampled=False)
+    assert distance <= 1 + 1e-9
+    assert loss <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_convex_theorem_is_never_exceeded(seed):
+    rng = np.random.default_rng(seed)
+    beta, d0 = 10.0 ** rng.uniform(-2, 2, 2)
+    eps = beta * d0**2 * 10.0 ** rng.uniform(-4, -0.5)
+    steps = math.ceil(d0**2 * beta / eps)
+    delta, noise = d0 * beta / (8 * steps), beta**2 / (22 * steps)  # of the theorem: d0/(8 eta T) and 1/(22 eta^2 T)
+    s = theorem.Setting(
+        beta,
+        beta * 1e-9,
+        d0,
+        eps,
+        np.ones(2),
+        np.array([9.0, delta]),
+        np.array([0.0, math.sqrt(noise)]),
+        np.zeros(2, bool),
+    )
+    epoch = theorem.Epoch(d0, 1, steps, 0.0, 1.0, levels=(0, 1), probabilities=(1.0, 0.5))
+    d = 2
+    spectrum = beta * 10.0 ** rng.uniform(-6, 0, d)
+    slopes = {1: s.change[1] * np.linalg.qr(rng.standard_normal((d, d)))[0]}
+    side = rng.standard_normal(d)
+    start = rng.standard_normal(d)
+    average = theorem.exact_epoch(
+        s, epoch, Moments.at(d0 * start / np.linalg.norm(start)), spectrum, np.diag(spectrum),
+        delta * side / np.linalg.norm(side), slopes,
+    )[1]  # fmt: skip
+    assert average.loss(spectrum) <= eps
 
 
 def last_epoch(stretch: float) -> float:
