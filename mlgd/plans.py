@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from .schemes import Budget, NotApplicable, Plan, Stage
 from .hierarchy import positive
 from .lazy import formulas as F
 from .oracle import Telescope
 from .planners import on_ladder
 from .problems import Problem
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .theorems import call_bound, ideal
 
 __all__ = [

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from .schemes import Budget, NotApplicable, Plan, Stage
 from .problems import Problem
+from .schemes import Budget, NotApplicable, Plan, Stage
 from .searching import Ladder, refuse
 from .theorems import already
 

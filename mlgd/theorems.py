@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from .schemes import Budget, Plan, Stage
 from .lazy import formulas as F
 from .oracle import Telescope
 from .problems import Problem
+from .schemes import Budget, Plan, Stage
 
 
 def step_size(problem: Problem, eps: float, eta: float | None) -> float:
