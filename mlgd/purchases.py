@@ -50,8 +50,8 @@ class Meter:
 class Buyer:
     """Buys evaluations of one hierarchy; what is bought at the start, for a look at the first level, is used there."""
 
-    def __init__(self, h: Hierarchy, start: np.ndarray, opening: int, max_cost: float | None, executor):
-        self.h, self.start, self.opening, self.executor = h, start, opening, executor
+    def __init__(self, h: Hierarchy, start: np.ndarray, opening: int, accuracies, max_cost: float | None, executor):
+        self.h, self.start, self.opening, self.accuracies, self.executor = h, start, opening, accuracies or {}, executor
         self.meter = Meter(h, np.inf if max_cost is None else float(max_cost))
         if self.meter.price[opening] > self.meter.limit:
             raise ValueError(
@@ -126,7 +126,8 @@ class Buyer:
                 pair = (self.h.before(k) if shared else before[0], k)
                 allowed = self.allowed.get(pair)
                 if allowed is None:
-                    allowed = self.allowed[pair] = SLACK * sum(map(self.h.accuracy, pair))
+                    declared = [self.accuracies.get(j) or self.h.accuracy(j) for j in pair]
+                    allowed = self.allowed[pair] = SLACK * sum(declared)
                 moved = (value if shared else value - before[1]).reshape(-1)
                 if moved.dot(moved) > allowed * allowed:
                     self.suspect(pair, float(np.linalg.norm(moved)), float(np.linalg.norm(value)))

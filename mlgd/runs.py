@@ -43,7 +43,7 @@ class Run:
         content = None if self.keeper is None else self.keeper.read()
         first = self.telescopes[0]
         opening = first.levels[0] if first.prefix is None else first.prefix
-        self.buyer = Buyer(h, self.start, opening, max_cost, executor)
+        self.buyer = Buyer(h, self.start, opening, plan.accuracies, max_cost, executor)
         self.meter, self.value, self.values = self.buyer.meter, self.buyer.value, self.buyer.values
         self.memory = SimpleNamespace(y=self.start, output=self.start, stage=0, at=0)
         self.step, self.distance, self.best, self.safe = 0, 0.0, np.inf, self.start

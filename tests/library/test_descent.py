@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, LevelError, Problem, minimize, plan, tuned
+from mlgd import Hierarchy, LevelError, Problem, audit, minimize, plan, tuned
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import first_level
 from mlgd.schemes import Stage
@@ -459,6 +459,19 @@ def test_levels_seen_to_break_their_accuracies_void_the_promise(what, caplog):
     if r.status == "done":
         assert "nothing is promised; audit the hierarchy" in r.message
     assert "their declared accuracies allow" in caplog.text
+
+
+def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones():
+    """A hierarchy whose default accuracies are eight times too small: measured ones hold, and without them it is seen."""
+    case = quadratic().with_ridge(0.25)
+    true = biased(case.gradient, 3.0, 8 * C, range(1, 12), direction=START - CENTRE, alternate=True)
+    h = Hierarchy(lambda k, y: case.gradient(y) + 8 * (true.evaluate(k, y) - case.gradient(y)), true.cost, true.levels)
+    report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
+    problem = report.problem(beta=case.beta, d0=1.0, mu=0.25)
+    measured = plan(problem, 0.05, on=report, promise="quadratic")
+    for p, promise in ((measured, "quadratic"), (replace(measured, accuracies=None), "none")):
+        runs = [minimize(h, START, p, rng=seed) for seed in range(5)]
+        assert {r.promise for r in runs} == {promise}
 
 
 # --- averages ------------------------------------------------------------------------------------------------
