@@ -142,6 +142,7 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
         expected_cost=expected,
         cost_bound=dearest,
         bound_is="never",
+        accuracies=ladder.declared,
         warnings=tuple(already(problem, eps)),
         **{**parts, "stages": tuple(stages)},
     )

@@ -17,8 +17,11 @@ def refined_plan(problem: Problem, eps: float, ladder: Ladder, promise: str, see
     """Nesterov's method by its worst case on quadratics, or a quasi-Newton method by the measures of this instance."""
     if promise == "proved":
         raise NotApplicable("'refine' is planned with promise='quadratic' or 'measured'")
-    stages, budget, said = (_worst if promise == "quadratic" else _seen)(problem, eps, ladder, seen)
-    price = sum(s.steps * float(ladder.h.cost(s.levels[0])) for s in stages)
+    if promise == "quadratic":
+        counts, stages, budget, said = _worst(problem, eps, ladder)
+    else:
+        counts, stages, budget, said = _seen(problem, eps, ladder, seen)
+    price = [float(ladder.h.cost(s.levels[0])) for s in stages]
     return Plan(
         problem=problem,
         eps=eps,
@@ -28,10 +31,11 @@ def refined_plan(problem: Problem, eps: float, ladder: Ladder, promise: str, see
         stages=stages,
         averaging="last",
         budget=budget,
-        expected_cost=price,
-        cost_bound=price,
+        expected_cost=sum(n * c for n, c in zip(counts, price, strict=True)),
+        cost_bound=sum(s.steps * c for s, c in zip(stages, price, strict=True)),
         bound_is="never",
         guarantee=said,
+        accuracies=ladder.declared,
         warnings=tuple(already(problem, eps)),
     )
 
@@ -66,7 +70,7 @@ def nesterov_responses(beta: float, mu: float, steps: int) -> tuple[np.ndarray, 
     return lam, factors, sums
 
 
-def _worst(problem: Problem, eps: float, ladder: Ladder, _):
+def _worst(problem: Problem, eps: float, ladder: Ladder):
     """sqrt(2 loss) <= max sqrt(lambda) |P| d0 + sum over levels of delta_k S |P_n|^(levels after k), errors of any kind."""
     if not problem.mu:
         raise NotApplicable("'refine' with promise='quadratic' needs mu > 0")
@@ -111,7 +115,7 @@ def _worst(problem: Problem, eps: float, ladder: Ladder, _):
     stages = tuple(_stage(ladder, first + i, count, "nesterov") for i, count in enumerate(counts))
     horizon, bias = start**2 / 2, (bound - start) ** 2 / 2
     budget = Budget(horizon, bias, 0.0, bound**2 / 2 - horizon - bias)
-    return stages, budget, "Nesterov's method coarse to fine, the worst case over spectra in [mu, beta]"
+    return counts, stages, budget, "Nesterov's method coarse to fine, the worst case over spectra in [mu, beta]"
 
 
 def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
@@ -132,12 +136,17 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
                     best = (price, (first, counts, floors[finest]))
     if best[1] is None:
         raise refuse(problem, eps, ladder, "measured", floors[-1])
-    first, counts, floor = best[1]
-    stages = tuple(
-        _stage(ladder, first + i, math.ceil(OVER_CONJUGATE * n + 1), "quasi-newton", norm)
-        for i, (n, norm) in enumerate(counts)
+    first, found, floor = best[1]
+    stages = tuple(  # the cap is seldom needed: a stage ends at its tolerance
+        _stage(ladder, first + i, 2 * n + 2, "quasi-newton", norm) for i, (n, norm) in enumerate(found)
     )
-    return stages, Budget(eps - floor, floor, 0.0), "conjugate gradients on the measured spectrum, coarse to fine"
+    counts = [OVER_CONJUGATE * n + 1 for n, _ in found]
+    return (
+        counts,
+        stages,
+        Budget(eps - floor, floor, 0.0),
+        "conjugate gradients on the measured spectrum, coarse to fine",
+    )
 
 
 def conjugate_steps(nodes: np.ndarray, weights: np.ndarray, goal: float) -> tuple[int, float]:

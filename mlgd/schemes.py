@@ -77,6 +77,7 @@ class Plan:
     cost_bound: float | None
     bound_is: str = "mean"  # 'mean': bounds the mean of what a run pays; 'never': what any run pays
     guarantee: str
+    accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
     warnings: tuple[str, ...] = ()
 
     @property

@@ -25,6 +25,11 @@ class Ladder:
     shared: np.ndarray
     squared: np.ndarray
 
+    @property
+    def declared(self) -> dict[int, float]:
+        """{level: accuracy}."""
+        return dict(zip(self.h.levels, self.accuracy.tolist(), strict=True))
+
     @classmethod
     def of(cls, on) -> "Ladder":
         """From a Hierarchy (increments bounded by its accuracies) or a report of `audit` (increments as measured)."""
@@ -130,11 +135,12 @@ def refined(ways: Ways, i: int, ratio: float):
     return np.array([ways.eta[i]]), lags, np.unique(np.maximum(np.round(window * spread), 1))
 
 
-def refuse(problem, eps, ladder, promise, floor) -> NotApplicable:
-    finest = ladder.h.levels[-1]
+def refuse(problem: Problem, eps: float, ladder: Ladder, promise: str, floor: float) -> NotApplicable:
+    """The target is out of reach: what the finest level's bias alone costs, where that is known."""
+    costs = f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
     return NotApplicable(
-        f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level {finest} has accuracy "
-        f"{ladder.accuracy[-1]:.3g}, which alone costs a loss of {floor:.3g}: add finer levels or ask for a larger eps"
+        f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level {ladder.h.levels[-1]} "
+        f"has accuracy {ladder.accuracy[-1]:.3g}{costs}: add finer levels or ask for a larger eps"
     )
 
 
@@ -160,6 +166,7 @@ def finish(problem, eps, method, promise, ladder, choice: Choice, **parts) -> Pl
         expected_cost=choice.price,
         cost_bound=choice.steps * float(dearest),
         bound_is="never",
+        accuracies=ladder.declared,
         warnings=tuple(already(problem, eps)),
         **parts,
     )
