@@ -135,7 +135,7 @@ def refined(ways: Ways, i: int, ratio: float):
     return np.array([ways.eta[i]]), lags, np.unique(np.maximum(np.round(window * spread), 1))
 
 
-def refuse(problem: Problem, eps: float, ladder: Ladder, promise: str, floor: float) -> NotApplicable:
+def refuse(problem, eps: float, ladder: Ladder, promise: str, floor: float) -> NotApplicable:
     """The target is out of reach: what the finest level's bias alone costs, where that is known."""
     costs = f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
     return NotApplicable(
