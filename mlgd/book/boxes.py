@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from .pieces import slug, with_formulas
+from .pieces import sentence, slug, with_formulas
 
 KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
 VERDICTS = ("holds", "repaired", "fails", "cited")
@@ -56,7 +56,7 @@ class Check:
         wrong, proof = self.verdict in ("repaired", "fails"), self.repair or self
         in_view = _lines(self.lines) if wrong else ""
         if self.repair:
-            in_view += f"<div class='mlgd-repair'><b>Repair.</b> {with_formulas(proof.statement)}</div>"
+            in_view += f"<div class='mlgd-repair'><b>Repair.</b> {with_formulas(sentence(proof.statement))}</div>"
         evidence = _lines(proof.lines) if proof is not self or not wrong else ""
         if proof.twin:
             evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
@@ -66,7 +66,7 @@ class Check:
             evidence = fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
-            f"{with_formulas(self.statement)}</div>{in_view}{evidence}</div>"
+            f"{with_formulas(sentence(self.statement))}</div>{in_view}{evidence}</div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
@@ -75,14 +75,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Group:
-    """The checks of one passage in one box: what does not simply hold in the open, the others folded."""
+    """The checks of one passage in one box: what is repaired or fails in the open, the others folded."""
 
     title: str
     checks: tuple[Check, ...]
 
     @property
     def _folded(self) -> list[Check]:
-        return [c for c in self.checks if c.verdict == "holds"]
+        return [c for c in self.checks if c.verdict in ("holds", "cited")]
 
     @property
     def in_view(self) -> int:
@@ -92,11 +92,12 @@ class Group:
         return "\n".join([self.title, *map(str, self.checks)])
 
     def html(self) -> str:
-        folded = self._folded
-        boxes = "".join(c.html() for c in self.checks if c.verdict != "holds")
-        if folded:
-            label = "one check holds" if len(folded) == 1 else f"{len(folded)} checks hold"
-            boxes += fold(label, "".join(c.html(folded=False) for c in folded))
+        boxes = "".join(c.html() for c in self.checks if c not in self._folded)
+        if self._folded:
+            held = sum(c.verdict == "holds" for c in self._folded)
+            told = ["one check holds" if held == 1 else f"{held} checks hold"] if held else []
+            told += [f"{len(self._folded) - held} cited"] if len(self._folded) > held else []
+            boxes += fold(", ".join(told), "".join(c.html(folded=False) for c in self._folded))
         return f"<div class='mlgd-group'><div class='mlgd-title'>{with_formulas(self.title)}</div>{boxes}</div>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:

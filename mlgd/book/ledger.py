@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .boxes import KINDS, OURS, VERDICTS, checks_in, fold
 from .chapters import notebooks
-from .pieces import Html, read_table, slug, with_formulas
+from .pieces import Html, read_table, sentence, slug, with_formulas
 
 WORST = ("fails", "repaired", "holds", "cited")  # the verdict a row shows when its checks differ: the first of these
 
@@ -162,14 +162,9 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
 
 
 def _finding(check: Mapping) -> str:
-    said = " ".join(with_formulas(_sentence(text)) for text in (check["statement"], *check["numbers"]))
-    repair = f" <i>Repair.</i> {with_formulas(_sentence(check['repair']))}" if check["repair"] else ""
+    said = " ".join(with_formulas(sentence(text)) for text in (check["statement"], *check["numbers"]))
+    repair = f" <i>Repair.</i> {with_formulas(sentence(check['repair']))}" if check["repair"] else ""
     return f"<p>{said}{repair} <a href='{check['page']}.html#{check['anchor']}'>check</a></p>"
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":", "!")) else ".")
 
 
 def _typed_finding(entry: Mapping[str, str]) -> str:

@@ -35,6 +35,12 @@ def with_formulas(text: str) -> str:
     return "".join(rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts))
 
 
+def sentence(text: str) -> str:
+    """The text with a capital letter before it and a full stop after it."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":", "!")) else ".")
+
+
 def slug(claim_id: str) -> str:
     """A claim's id as an HTML anchor."""
     return re.sub(r"[^a-z0-9]+", "-", claim_id.lower()).strip("-")

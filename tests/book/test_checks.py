@@ -384,11 +384,11 @@ def test_a_check_displays_as_text_html_and_record():
     bundle = check._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", MIME}
     assert bundle["text/plain"].startswith("[fails] is $x<y$ & so")
-    assert r"is \(x&lt;y\) &amp; so" in bundle["text/html"]
+    assert r"Is \(x&lt;y\) &amp; so." in bundle["text/html"]
     assert "href='ledger.html#row-eq-a-b'" in bundle["text/html"]
     in_the_open, _, folded = bundle["text/html"].partition("<details class='mlgd-fold' open>")
     assert r"\(1\)" in in_the_open
-    assert "<b>Repair.</b> a statement" in in_the_open
+    assert "<b>Repair.</b> A statement." in in_the_open
     assert "near miss: " in folded
     [record] = bundle[MIME]["checks"]
     assert record | {"anchor": ""} == {
@@ -420,13 +420,13 @@ def test_an_anchor_depends_on_what_is_checked_alone():
 def test_a_group_folds_what_holds_and_leaves_the_rest_open():
     held = [true_certificate(), identity("row/b", "two", x + x, 2 * x)]
     box = group("Lines 3 to 9: $x$ is small", *held, failing_check(), cited("row/c", "known", "key"))
-    in_the_open, _, folded = box.html().partition("<summary>2 checks hold</summary>")
-    assert "is \\(x" in in_the_open
-    assert "known" in in_the_open
-    assert "two" in folded
-    assert "two" not in in_the_open
-    assert box.html().count("</details>") == box.html().count("<details") == 3
-    assert box.in_view == 3
+    in_the_open, _, folded = box.html().partition("<summary>2 checks hold, 1 cited</summary>")
+    assert "Is \\(x" in in_the_open
+    for statement in ("Known.", "Two."):
+        assert statement in folded
+        assert statement not in in_the_open
+    assert box.html().count("</details>") == box.html().count("<details") == 2
+    assert box.in_view == 2
     assert "one check holds" in group("Title", held[0]).html()
     assert str(box).startswith("Lines 3 to 9: $x$ is small\n[holds] a statement")
     with pytest.raises(ValueError, match="a title"):
