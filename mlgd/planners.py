@@ -152,19 +152,20 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
 
 
 def _quadratic(
-    problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, moving: float = 1.0
+    problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, moving: float = 1.0, aim: float = 1.0
 ) -> Plan:
     """loss <= (sqrt(horizon) + sqrt(bias))^2 + noise, for errors that change from step to step but don't follow the noise.
 
     For errors that do, as those of levels whose bias varies with y may, it is at most twice as much.
-    `moving`: how much more harm errors do by changing direction; read off the plan found, which is then sought again.
+    `moving`: how much more harm errors do by changing direction; `aim`: what the grids' rounding leaves of the target.
+    Both are read off the plan found, which is then sought again.
     """
     beta, mu, d0, delta = problem.beta, problem.mu, problem.d0, ladder.accuracy
 
     def make(etas, lags, windows):
         rows = [worst(beta, mu, e, windows, lags) for e in etas]
         horizon, bias, noise = (np.array([getattr(r, name) for r in rows]).reshape(-1, 1) for name in RESPONSES)
-        room = (eps - (np.sqrt(horizon) * d0 + np.sqrt(bias * moving) * delta) ** 2) / noise
+        room = (aim * eps - (np.sqrt(horizon) * d0 + np.sqrt(bias * moving) * delta) ** 2) / noise
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
         weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
         return Ways(e, w + m, w, room, np.tile(weight, (e.size, 1)))
@@ -177,9 +178,13 @@ def _quadratic(
     horizon, bias, noise = (float(getattr(sure, name)[0, 0]) for name in RESPONSES)
     certified = max(bias, certified_bias(beta, mu, choice.eta, window, choice.steps))
     if certified > bias * moving:
-        return _quadratic(problem, eps, method, eta, ladder, moving=1.001 * certified / bias)
+        return _quadratic(problem, eps, method, eta, ladder, 1.001 * certified / bias, aim)
     horizon, bias, noise = horizon * d0**2, certified * finest**2, noise * variance(choice, ladder.squared)
     mixed = 2 * math.sqrt(bias * horizon)
+    if horizon + bias + noise + mixed > eps:
+        return _quadratic(
+            problem, eps, method, eta, ladder, moving, 0.9999 * aim * eps / (horizon + bias + noise + mixed)
+        )
     return finish(
         problem, eps, method, "quadratic", ladder, choice,
         averaging="tail", window=window, budget=Budget(horizon, bias, noise, mixed),
