@@ -34,13 +34,17 @@ class Keeper:
             raise ValueError(f"checkpoint can't be written: there is no folder {self.path.parent}; make it first")
         self.due = 0.0
 
-    def read(self) -> dict | None:
-        """What the file holds, None where there is none; refused if it is damaged."""
-        return load(self.path) if self.path.exists() else None
-
     def compare(self, content: dict, fingerprint: dict) -> None:
-        """Refuse a file that belongs to another run."""
-        other = differences(content["fingerprint"], fingerprint)
+        """Refuse a file that belongs to another run; a seed that is not given again is taken from the file."""
+        other = []
+        for name, value in fingerprint.items():
+            there = content["fingerprint"][name]
+            if isinstance(value, np.ndarray):
+                same = there.shape == value.shape
+                same = same and np.linalg.norm(there - value) <= NEAR * np.linalg.norm(value)
+            else:
+                same = there == value or (name == "seed" and value is None)
+            other += [] if same else [name]
         if other:
             raise ValueError(
                 f"the checkpoint {self.path} belongs to another run: it has another {', another '.join(other)}; "
@@ -59,21 +63,6 @@ class Keeper:
         now = time.monotonic()
         self.due = now + max(EVERY, SHARE * (now - begin))
         return problem
-
-
-def differences(saved: dict, now: dict) -> list[str]:
-    """What two fingerprints disagree about; a seed that is not given again is taken from the file."""
-    out = []
-    for name, value in now.items():
-        there = saved.get(name)
-        if isinstance(value, np.ndarray):
-            same = isinstance(there, np.ndarray) and there.shape == value.shape
-            same = same and np.linalg.norm(there - value) <= NEAR * np.linalg.norm(value)
-        else:
-            same = there == value or (name == "seed" and value is None)
-        if not same:
-            out.append(name)
-    return out
 
 
 def save(path: Path, content: dict) -> None:

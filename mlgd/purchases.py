@@ -130,19 +130,16 @@ class Buyer:
                     allowed = self.allowed[pair] = SLACK * sum(declared)
                 moved = (value if shared else value - before[1]).reshape(-1)
                 if moved.dot(moved) > allowed * allowed:
-                    self.suspect(pair, float(np.linalg.norm(moved)), float(np.linalg.norm(value)))
+                    apart = float(np.linalg.norm(moved))
+                    if apart > allowed + 1e-14 * float(np.linalg.norm(value)):  # the rounding of a large value is none
+                        self.broken = (
+                            f"levels {pair[0]} and {pair[1]} differ by {apart:.3g} where their declared accuracies "
+                            f"allow {allowed:.3g}: nothing is promised; audit the hierarchy"
+                        )
+                        log.warning("%s", self.broken)
+                        return
             if not shared:
                 before = (k, value)
-
-    def suspect(self, pair: tuple[int, int], apart: float, size: float) -> None:
-        """Two levels are further apart than they say; the rounding of large gradients is no offence."""
-        allowed = self.allowed[pair]
-        if apart > allowed + 1e-14 * size:
-            self.broken = (
-                f"levels {pair[0]} and {pair[1]} differ by {apart:.3g} where their declared "
-                f"accuracies allow {allowed:.3g}: nothing is promised; audit the hierarchy"
-            )
-            log.warning("%s", self.broken)
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)

@@ -6,16 +6,16 @@ the iterate, `memory.output` what would be returned now, or None where it is the
 """
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import numpy as np
 
-from .checkpoints import Keeper
+from .checkpoints import Keeper, load
 from .hierarchy import Hierarchy, LevelError, generator
 from .oracle import Telescope
-from .progress import Bar
 from .purchases import Buyer, Sampler, Stop
 from .results import Result, State, log
 from .schemes import Plan, Stage
@@ -23,16 +23,44 @@ from .schemes import Plan, Stage
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
 NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
 PATIENCE = 0.02  # seconds between two looks at the clock
+LINE = 0.2  # seconds between two looks of the line
 ROWS = 200  # records of a run
 
 Method = Callable[["Run", SimpleNamespace], Iterator[None]]
+
+
+class Bar:
+    """How far a run is, what it has paid and how long it will take: tqdm's line where it is installed, else a plain one."""
+
+    def __init__(self, steps: int, step: int):
+        self.steps, self.first, self.begin, self.due = steps, step, time.monotonic(), 0.0
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            self.tqdm = None
+        else:
+            self.tqdm = tqdm(total=steps, initial=step, unit="step", file=sys.stderr, mininterval=0.0)
+
+    def show(self, step: int, price: float, last: bool = False) -> None:
+        now = time.monotonic()
+        self.due = now + LINE
+        if self.tqdm is not None:
+            self.tqdm.set_postfix_str(f"price {price:.3g}", refresh=False)
+            self.tqdm.update(step - self.tqdm.n)
+            if last:
+                self.tqdm.refresh()
+                self.tqdm.close()
+            return
+        left = (now - self.begin) * (self.steps - step) / max(1, step - self.first)
+        text = f"\r{step} of {self.steps} steps ({step / self.steps:.0%}), price {price:.3g}, {left:.0f} s left "
+        print(text, end="\n" if last else "", file=sys.stderr, flush=True)
 
 
 class Run:
     """The state of one run, shared by its stages."""
 
     def __init__(
-        self, h: Hierarchy, y0: np.ndarray, plan: Plan, *, rng, loss, callback, max_cost, progress, checkpoint, executor
+        self, h: Hierarchy, y0: np.ndarray, plan: Plan, rng, loss, callback, max_cost, progress, checkpoint, executor
     ):
         self.h, self.plan, self.loss, self.callback = h, plan, loss, callback
         self.telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # refuses a ladder that is too short
@@ -40,7 +68,7 @@ class Run:
         self.start.setflags(write=False)
         self.keeper = None if checkpoint is None else Keeper(checkpoint)
         self.rng = generator(rng)
-        content = None if self.keeper is None else self.keeper.read()
+        content = load(self.keeper.path) if self.keeper is not None and self.keeper.path.exists() else None
         first = self.telescopes[0]
         opening = first.levels[0] if first.prefix is None else first.prefix
         self.buyer = Buyer(h, self.start, opening, plan.accuracies, max_cost, executor)
@@ -116,7 +144,7 @@ class Run:
             raise
         finally:
             if self.bar is not None:
-                self.bar.close(self.step, self.meter.total)
+                self.bar.show(self.step, self.meter.total, last=True)
         if self.keeper is not None:
             self.keep()  # before the last record, which a longer run does not have
         if status != "diverged":
