@@ -49,33 +49,33 @@ def minimize(
     >>> run.status, run.nit, bool(abs(run.x - 1).max() < 0.1)
     ('done', 256, True)
     """
-    _refuse(h, plan, eps, loss, callback, executor)
-    if max_cost is not None:
-        max_cost = positive("max_cost", max_cost)
-    if plan is None:
-        eps = positive("eps", eps)
-        raise NotImplementedError("a run without a plan comes with mlgd.choices")
+    _refuse(h, plan, eps, max_cost, loss, callback, executor)
+    eps = None if eps is None else positive("eps", eps)
+    max_cost = None if max_cost is None else positive("max_cost", max_cost)
+    if plan is None:  # mlgd.choices picks one from (h, y0, eps, max_cost, rng)
+        raise NotImplementedError("a run without a plan is not there yet: give a plan, mlgd.plan(problem, eps, on=h)")
     run = Run(h, y0, plan, rng, loss, callback, max_cost, progress, checkpoint, executor)
     return run.go(METHODS.get(plan.method, averaged))
 
 
-def _refuse(h, plan, eps, loss, callback, executor) -> None:
+def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
     """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
     if not isinstance(h, Hierarchy):
         hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
-        raise TypeError(f"the first argument must be a Hierarchy; got a {type(h).__name__}{hint}")
+        raise TypeError(f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}{hint}")
     if plan is not None and not isinstance(plan, Plan):
         hint = ": give its .best" if hasattr(plan, "best") else ": make one with mlgd.plan(problem, eps)"
-        raise TypeError(f"plan must be a Plan; got a {type(plan).__name__}{hint}")
-    if (plan is None) == (eps is None):
-        got = "neither" if plan is None else "both"
-        raise ValueError(f"give either a plan (its eps is in it) or eps; got {got}")
+        raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}{hint}")
+    if plan is not None and eps is not None:
+        raise ValueError("give a plan (its eps is in it) or eps, not both")
+    if plan is None and eps is None and max_cost is None:
+        raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
     for name, given in (("loss", loss), ("callback", callback)):
         if given is not None and not callable(given):
-            raise TypeError(f"{name} must be a function; got a {type(given).__name__}")
+            raise TypeError(f"{name} must be a function; got a value of type {type(given).__name__}")
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(
-            f"executor must have a submit method, as those of concurrent.futures; got a {type(executor).__name__}"
+            f"executor must have a submit method, as those of concurrent.futures; got a value of type {type(executor).__name__}"
         )
 
 

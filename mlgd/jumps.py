@@ -151,7 +151,7 @@ def flow(
     ('done', True, True)
     """
     if not isinstance(h, Hierarchy):
-        raise TypeError(f"the first argument must be a Hierarchy; got a {type(h).__name__}")
+        raise TypeError(f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}")
     schedule = _as_schedule(h, rates)
     weight = schedule.weight if weight is None else weight
     for name, given in (("horizon", horizon), ("weight", weight)):
@@ -160,7 +160,7 @@ def flow(
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
     if loss is not None and not callable(loss):
-        raise TypeError(f"loss must be a function; got a {type(loss).__name__}")
+        raise TypeError(f"loss must be a function; got a value of type {type(loss).__name__}")
     run, rng = _Flow(h, h.point(y0), schedule.levels, float(weight), loss, max_events), generator(rng)
     block = max(1, min(BLOCK, ENTRIES // run.y.size))
     try:
@@ -202,7 +202,9 @@ def _as_schedule(h: Hierarchy, rates) -> Schedule:
             raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
         return rates
     if not isinstance(rates, Mapping | Sequence | np.ndarray) or isinstance(rates, str):
-        raise TypeError(f"rates must be {{level: rate}}, a list of rates or a Schedule; got a {type(rates).__name__}")
+        raise TypeError(
+            f"rates must be {{level: rate}}, a list of rates or a Schedule; got a value of type {type(rates).__name__}"
+        )
     if not isinstance(rates, Mapping) and len(rates) > len(h.levels):
         raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {len(rates)} of them")
     pairs = dict(rates) if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))

@@ -184,16 +184,19 @@ def run(h=H, y0=Y, how=PLAN, **options):
 
 
 MINIMIZE = [
-    (run(h=None), "the first argument must be a Hierarchy; got a NoneType"),
-    (run(h=evaluate), "the first argument must be a Hierarchy; got a function"),
-    (run(h=REPORT), "must be a Hierarchy; got a Audit: give its .hierarchy"),
-    (run(how=PROBLEM), r"plan must be a Plan; got a Problem: make one with mlgd.plan\(problem, eps\)"),
-    (run(how=REPORT), "plan must be a Plan; got a Audit"),
-    (run(how=0.1), "plan must be a Plan; got a float"),
-    (run(how="multilevel"), "plan must be a Plan; got a str"),
-    (lambda: minimize(H, Y, compare(PROBLEM, 0.25)), "plan must be a Plan; got a Comparison: give its .best"),
-    (run(how=None), r"give either a plan \(its eps is in it\) or eps; got neither"),
-    (run(eps=0.1), "give either a plan .* or eps; got both"),
+    (run(h=None), "the first argument must be a Hierarchy; got a value of type NoneType"),
+    (run(h=evaluate), "the first argument must be a Hierarchy; got a value of type function"),
+    (run(h=REPORT), "must be a Hierarchy; got a value of type Audit: give its .hierarchy"),
+    (run(how=PROBLEM), r"plan must be a Plan; got a value of type Problem: make one with mlgd.plan\(problem, eps\)"),
+    (run(how=REPORT), "plan must be a Plan; got a value of type Audit"),
+    (run(how=0.1), "plan must be a Plan; got a value of type float"),
+    (run(how="multilevel"), "plan must be a Plan; got a value of type str"),
+    (
+        lambda: minimize(H, Y, compare(PROBLEM, 0.25)),
+        "plan must be a Plan; got a value of type Comparison: give its .best",
+    ),
+    (run(how=None), r"give a plan \(its eps is in it\), eps or max_cost; got none of them"),
+    (run(eps=0.1), "give a plan .* or eps, not both"),
     (run(how=None, eps=-0.1), "eps must be positive and finite; got -0.1"),
     (run(how=None, eps="small"), "eps must be positive and finite; got 'small'"),
     (run(y0=3.0), "at least one entry; got the number 3.0"),
@@ -208,14 +211,14 @@ MINIMIZE = [
     (run(max_cost="all"), "max_cost must be positive and finite; got 'all'"),
     (run(max_cost=math.nan), "max_cost must be positive and finite; got nan"),
     (run(max_cost=7.0), "max_cost = 7 does not pay for one evaluation of level 2, which costs 64: raise max_cost"),
-    (run(loss=0.0), "loss must be a function; got a float"),
-    (run(callback=[print]), "callback must be a function; got a list"),
+    (run(loss=0.0), "loss must be a function; got a value of type float"),
+    (run(callback=[print]), "callback must be a function; got a value of type list"),
     (run(checkpoint=3), "checkpoint must be the path of a file; got 3"),
     (run(checkpoint=True), "checkpoint must be the path of a file; got True"),
     (run(checkpoint="."), "checkpoint must be the path of a file; . is a folder: add a name to it"),
     (run(checkpoint="no/such/folder/file"), "there is no folder no/such/folder; make it first"),
     (run(checkpoint=__file__), "is damaged or not one of mlgd's: delete it to start anew"),
-    (run(executor=4), "executor must have a submit method, as those of concurrent.futures; got a int"),
+    (run(executor=4), "executor must have a submit method, as those of concurrent.futures; got a value of type int"),
     (run(executor="threads"), "executor must have a submit method"),
     (run(h=H.only([1, 2])), "accuracy .* is needed and the finest level offers 0.25: add levels"),
 ]
@@ -231,11 +234,11 @@ def jump(h=H, y0=Y, rates=(4.0, 1.0), horizon=1.0, **options):
 
 
 FLOW = [
-    (jump(h=REPORT), "the first argument must be a Hierarchy; got a Audit"),
+    (jump(h=REPORT), "the first argument must be a Hierarchy; got a value of type Audit"),
     (jump(y0=1.0), "at least one entry; got the number 1.0"),
     (jump(y0=[]), "at least one entry; got an empty array"),
-    (jump(rates=3.0), r"rates must be \{level: rate\}, a list of rates or a Schedule; got a float"),
-    (jump(rates="fast"), "a list of rates or a Schedule; got a str"),
+    (jump(rates=3.0), r"rates must be \{level: rate\}, a list of rates or a Schedule; got a value of type float"),
+    (jump(rates="fast"), "a list of rates or a Schedule; got a value of type str"),
     (jump(rates=[]), "an initial run of the levels"),
     (jump(rates=[1.0] * 9), "an initial run of the levels .* got 9 of them"),
     (jump(rates={2: 1.0}), r"an initial run of the levels .* got \(2,\)"),
@@ -251,7 +254,7 @@ FLOW = [
     (jump(weight="late"), "the weight must be finite and non-negative; got 'late'"),
     (jump(max_events=2.5), "max_events must be an integer of at least 1; got 2.5"),
     (jump(max_events=0), "max_events must be an integer of at least 1; got 0"),
-    (jump(loss="l2"), "loss must be a function; got a str"),
+    (jump(loss="l2"), "loss must be a function; got a value of type str"),
     (jump(rng="seed"), "rng must be what numpy.random.default_rng takes; got 'seed'"),
 ]
 
