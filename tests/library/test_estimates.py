@@ -258,6 +258,14 @@ def test_errors_that_vary_with_y_hide_small_eigenvalues_and_a_budget_finds_them(
     assert fine.mu.low <= 1e-3 <= fine.mu.high * 1.05
 
 
+def test_the_audit_says_which_level_stands_for_the_finer_ones():
+    points = [np.ones(60), 0.9 * np.ones(60), 0.5 * np.ones(60)]
+    for vary, level in ((0.0, 0), (0.1, 4)):  # errors constant in y: the coarsest; else the finest in 2% of level 9
+        h, _, _ = quadratic(np.logspace(-3, 0, 60), levels=range(10), vary=vary)
+        assert estimate(h, points[0], rng=0, known=audit(h, points)).level == level
+    assert 360 * 8**4 <= 0.02 * 8**9 < 360 * 8**5
+
+
 def test_the_minimizer_of_the_coarsest_level_is_no_bad_place_to_start():
     spectrum = np.logspace(-2, 0, 40)
     h, _, hessian = quadratic(spectrum, seed=4)
