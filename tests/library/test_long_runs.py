@@ -22,6 +22,7 @@ from long_run import bits, loss, setting
 
 from mlgd import Hierarchy, LevelError, Problem, checkpoints, minimize, plan
 from mlgd.examples import biased
+from mlgd.schemes import Stage
 
 SPAWN = multiprocessing.get_context("spawn")  # a fork of a process that has threads, as JAX's, may hang
 SCRIPT = Path(long_run.__file__)
@@ -38,7 +39,15 @@ def plans():
     """One plan of every kind of method, on one ladder."""
     problem = Problem(beta=1.0, mu=0.25, d0=2.0, gamma=3.0, c=1.0)
     h = biased(lambda y: np.array([1.0, 0.5, 0.25]) * (y - 1), 3.0, 1.0, range(1, 12))
-    return h, {m: plan(problem, 0.1, m) for m in ("multilevel", "fixed", "accelerated", "scheduled")}
+    every = {m: plan(problem, 0.1, m) for m in ("multilevel", "fixed", "accelerated", "scheduled")}
+    every["tail"] = plan(problem, 0.001, on=h, promise="quadratic")
+    every["nesterov"] = plan(problem, 0.001, "refine", on=h, promise="quadratic")
+    stages = [
+        Stage(9, h.accuracy(k), 0.0, levels=(k,), probabilities=(1.0,), solver="quasi-newton", tolerance=1e-9)
+        for k in (3, 8)
+    ]
+    every["quasi-newton"] = replace(every["nesterov"], stages=tuple(stages))
+    return h, every
 
 
 def stopped(h, y0, p, path, step, **options):
@@ -49,12 +58,15 @@ def stopped(h, y0, p, path, step, **options):
 # --- checkpoints -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled"])
+@pytest.mark.parametrize(
+    "method", ["multilevel", "fixed", "accelerated", "scheduled", "tail", "nesterov", "quasi-newton"]
+)
 def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
     h, every = plans()
     p, y0 = every[method], np.zeros(3)
     whole = bits(minimize(h, y0, p, rng=5, loss=loss_of_three))
-    for step in (1, 2, 255, 256, 257, p.stages[0].steps, p.stages[0].steps + 1, p.steps - 1):
+    first = p.stages[0].steps
+    for step in sorted({1, 2, 3, 5, 8, 255, 256, 257, first, first + 1, p.steps // 2, p.steps - 1}):
         if 0 < step < p.steps:
             path = tmp_path / f"{method}{step}"
             assert stopped(h, y0, p, path, step, rng=5, loss=loss_of_three).nit == step
