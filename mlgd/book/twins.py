@@ -31,7 +31,10 @@ def sample(symbols: Iterable[sp.Symbol], shift: int = 0) -> dict[sp.Symbol, sp.E
     """A point without structure: distinct ratios of primes between 1 and 2, integers where those are asked for."""
     ordered = list(enumerate(sorted(symbols, key=str), 2 + shift))
     sign = {s: -1 if s.is_negative else 1 for _, s in ordered}
-    return {s: sign[s] * (sp.Integer(i + 1) if s.is_integer else sp.Rational(sp.prime(i + 1), sp.prime(i))) for i, s in ordered}
+    return {
+        s: sign[s] * (sp.Integer(i + 1) if s.is_integer else sp.Rational(sp.prime(i + 1), sp.prime(i)))
+        for i, s in ordered
+    }
 
 
 def _value(expression, at: Mapping) -> float | None:

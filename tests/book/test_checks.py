@@ -24,7 +24,7 @@ from mlgd.book.checks import (
     statistical,
 )
 from mlgd.book.pieces import slug
-from mlgd.book.twins import alike, failing_point, is_zero, student
+from mlgd.book.twins import alike, failing_point, is_zero, sample, student
 
 x, y = sp.symbols("x y", positive=True)
 r = sp.Symbol("r", real=True)
@@ -77,6 +77,9 @@ def test_zero_is_decided_only_where_it_is_true():
     assert not is_zero(sp.log(r**2) - 2 * sp.log(r))  # false for negative r
     assert not is_zero(sp.sqrt(r**2) - r)
     assert is_zero(sp.sqrt(x**2) - x)
+    assert all(
+        value.is_Rational for value in sample({x, y, r}).values()
+    )  # a float there would make true sums look wrong
 
 
 # --- certificates ------------------------------------------------------------------------------------------
