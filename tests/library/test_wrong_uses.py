@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, Problem, Schedule, audit, compare, estimate, flow, minimize, plan
+from mlgd import Hierarchy, Problem, Schedule, Telescope, audit, compare, estimate, flow, minimize, plan, tuned
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
 
@@ -261,4 +261,76 @@ FLOW = [
 
 @pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(FLOW)])
 def test_a_wrong_flow_is_refused(use, sentence):
+    refused(use, sentence)
+
+
+def planned(problem=PROBLEM, eps=0.1, **options):
+    return lambda: plan(problem, eps, **options)
+
+
+def telescope(probabilities):
+    return lambda: Telescope(H, probabilities)
+
+
+def by_hand(**changes):
+    return lambda: tuned(
+        **({"problem": PROBLEM, "eps": 0.1, "telescope": Telescope(H, [1.0, 0.5]), "eta": 0.5, "steps": 9} | changes)
+    )
+
+
+PLANS = [
+    (lambda: Problem(beta="1", d0=1, gamma=3, c=1), "beta must be positive and finite; got '1'"),
+    (lambda: Problem(beta=1, d0=0, gamma=3, c=1), "d0 must be positive and finite; got 0"),
+    (lambda: Problem(beta=1, d0=1, gamma=-3, c=1), "gamma must be positive and finite; got -3"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=None), "c must be positive and finite; got None"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu=2), r"mu must lie in \[0, beta\] = \[0, 1\]; got 2"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu="0"), r"mu must lie in \[0, beta\] = \[0, 1\]; got '0'"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, first=1.5), "first must be a level, an integer; got 1.5"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, measures=3), "measures must be those of estimate"),
+    (lambda: Problem(1, 1, 3, 1), "positional argument"),
+    (planned(problem=REPORT), r"plan needs a Problem; got Audit: use report.problem\(beta=, d0=, mu=\)"),
+    (planned(problem=H), r"plan needs a Problem; got Hierarchy: build one, Problem\(...\)"),
+    (planned(problem=None), "plan needs a Problem; got NoneType"),
+    (planned(eps=-1), "eps must be positive and finite; got -1"),
+    (planned(eps="small"), "eps must be positive and finite; got 'small'"),
+    (planned(method="magic"), r"method must be one of \('multilevel', .* got 'magic'"),
+    (planned(method="refine"), r"need a ladder, on=h; got 'refine'"),
+    (planned(promise="sure"), r"promise must be one of \('proved', 'quadratic', 'measured'\); got 'sure'"),
+    (planned(promise="quadratic"), "promise='quadratic' needs a ladder: give on=h, or on=report"),
+    (planned(method="scheduled"), "the scheduled method needs strong convexity"),
+    (planned(eta=1.0), r"the step must be at most 1/\(4 beta\) = 0.25; got 1: take a smaller eta"),
+    (planned(eta="big"), "eta must be positive and finite; got 'big'"),
+    (planned(on=3), "on must be a Hierarchy or the report of audit; got int"),
+    (planned(on=[H]), "on must be a Hierarchy or the report of audit; got list"),
+    (planned(on=H, eta=3.0, promise="quadratic"), "the step must be below 2/beta = 2; got 3: take a smaller eta"),
+    (planned(on=H, promise="measured"), "promise='measured' needs spectral measures: use report.problem"),
+    (
+        planned(on=H, eps=1e-9),
+        "the target 1e-09 is out of reach on this ladder .* add finer levels or ask for a larger eps",
+    ),
+    (planned(on=H, method="refine"), "'refine' is planned with promise='quadratic' or 'measured'"),
+    (lambda: compare(REPORT, 0.1), "plan needs a Problem; got Audit"),
+    (lambda: compare(PROBLEM, 0.0), "eps must be positive and finite; got 0.0"),
+    (lambda: compare(PROBLEM, 1e-9, on=H), "no method can be planned: multilevel: the target 1e-09 is out of reach"),
+    (telescope([]), r"one for each of the first levels of \(1, 2, 3, 4, 5, 6\), at least one; got 0 of them"),
+    (telescope([1.0] * 9), r"got 9 of them: shorten the list, or name the levels, \{level: p\}"),
+    (telescope([1.0, 0.0]), r"probabilities must lie in \(0, 1\]; got 0.0 at level 2"),
+    (telescope([1.0, 1.5]), "got 1.5 at level 2"),
+    (telescope({1: 1.0, 9: 0.5}), r"levels among \(1, 2, 3, 4, 5, 6\); got them for \(1, 9\)"),
+    (lambda: Telescope.cheapest(H, -1.0, [1.0]), "sigma must be non-negative; got -1.0"),
+    (lambda: Telescope.cheapest(H, 1.0, [1.0, math.nan]), "increments: one finite norm for each of the first levels"),
+    (lambda: Telescope.cheapest(H, 1.0, np.ones((2, 3))), "or a square array of the norms between any two"),
+    (lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0), "need delta > 0, sigma >= 0, gamma > 0; got 0.0"),
+    (lambda: Telescope.for_accuracy(H, 1e-9, 1.0, 3.0), "accuracy 1e-09 is needed and the finest level offers"),
+    (by_hand(steps=2.5), "steps must be a whole number, at least 1; got 2.5"),
+    (by_hand(steps=0), "steps must be positive and finite; got 0"),
+    (by_hand(window=20), "the window must be at most the number of steps, 9; got 20"),
+    (by_hand(window=1.5), "window must be a whole number, at least 1; got 1.5"),
+    (by_hand(eta=3.0), "the step must be below 2/beta = 2; got 3"),
+    (by_hand(eps=0), "eps must be positive and finite; got 0"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(PLANS)])
+def test_a_wrong_plan_is_refused(use, sentence):
     refused(use, sentence)
