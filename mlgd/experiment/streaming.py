@@ -12,6 +12,8 @@ results are summed in the order of the columns: the outcome does not depend on w
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import io
 import json
 import sys
@@ -25,7 +27,7 @@ import numpy as np
 from mlgd.experiment import design as design_module
 
 from .design import BLOCK, Design
-from .store import Store, fingerprint, workers
+from .store import Store, workers
 
 STEPS = (0, 1, 4, 20, 89, 400)  # the six points at which the paper reads a bias
 NUMBERS = 2**31  # random numbers in a task of a long pass: some ten seconds
@@ -131,11 +133,6 @@ class Biases:
         return cls(**{**data, **arrays, "design": design, "steps": tuple(data["steps"]), "slices": slices})
 
 
-def version() -> str:
-    """A fingerprint of the code that makes a result: records of other code are not continued."""
-    return fingerprint([design_module, sys.modules[__name__]])
-
-
 class Passes:
     """Tasks sent to an executor, a few at a time, each result kept before the next is awaited."""
 
@@ -193,6 +190,8 @@ def biases(
     """
     if not 1 <= k_max <= min(design.m, design.n):
         raise ValueError(f"k_max={k_max} must lie between 1 and both m={design.m} and n={design.n}")
+    if levels(k_max)[-1] != k_max:
+        raise ValueError(f"k_max={k_max} is not among the levels, of ratio sqrt(2), that are read: take a power of two")
     made_by = {"design": asdict(design), "k_max": k_max, "steps": list(steps), "version": version()}
     store = Store(folder, made_by) if folder is not None else None
     if executor is not None:
@@ -272,3 +271,10 @@ def _crossings(passes: Passes, head: Design, ladder: np.ndarray, x: np.ndarray) 
             y = np.hstack(list(passes.run(f"cross-{ladder[j]:06d}", products, head, near, NUMBERS, beyond)))
             out[:, j] = np.sum(y[:, : ladder[j]] ** 2, axis=1)
     return out
+
+
+def version() -> str:
+    """A fingerprint of the functions that make a result, and of the design: records of other code are not continued."""
+    functions = (levels, shares, apply, products, tails, windows, _biases, _descent, _crossings)
+    text = inspect.getsource(design_module) + "".join(inspect.getsource(f) for f in functions)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,28 +1,44 @@
-"""mlgd.book.figures_experiment: the theorem's curve is the formula's, and figures draw what they are given."""
+"""mlgd.book.figures_experiment: figures draw what they are given, and say what to look at."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from mlgd import formulas
-from mlgd.book.figures_experiment import bounds, theory
+from mlgd.book import figures_experiment as figures
+from mlgd.experiment.protocol import Protocol
+from mlgd.experiment.sweep import read
+from mlgd.experiment.tables import PAPER_COSTS
 
 
-def test_the_bound_is_theorem_one():
-    eps = np.array([0.1, 0.05])
-    values = theory(2.0, 3.0, eps, 3.0)
-    assert values[0] == pytest.approx(formulas.value(formulas.LAMBDA, gamma=3.0) * (2 * 3 / 0.1) ** 3)
-    assert values[1] / values[0] == pytest.approx(8.0)
-
-
-def test_a_bound_is_drawn_above_what_was_spent(monkeypatch):
-    shown = []
-    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
-    targets = np.array([0.3, 0.1, 0.03])
-    spent = {"fixed": np.outer([1.0, 2.0], targets**-3)}
-    bounds(targets, {"bound": 1e6 * targets**-3}, spent)
-    (axes,) = shown[0].axes
-    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
-    assert (lines["bound"] > 2 * targets**-3).all()
-    assert axes.get_yscale() == "log"
+@pytest.fixture
+def shown(monkeypatch):
+    """The figures that were shown."""
+    kept = []
+    monkeypatch.setattr(plt, "show", lambda: kept.append(plt.gcf()))
+    yield kept
     plt.close("all")
+
+
+def test_every_panel_has_a_title_labels_and_no_internal_name(shown, book):
+    protocol, results = Protocol(), read(book / "data" / "seeds.json")
+    flops = {name: np.array([r.frontiers[name, 1].flops for r in results[:3]]) for name in ("fixed", "exact")}
+    figures.reading(protocol, results)
+    figures.frontier(protocol, results, PAPER_COSTS)
+    figures.frozen(protocol, flops, flops)
+    levels = results[0].levels
+    figures.truncations({"one": (2048, levels, levels ** (-1 / 3), 2 * levels ** (-1 / 3))}, 3.0)
+    for figure in shown:
+        for ax in figure.axes:
+            assert ax.get_title()
+            assert "(" in ax.get_xlabel() or "share" in ax.get_xlabel()
+            words = " ".join(t.get_text() for t in (ax.get_legend().get_texts() if ax.get_legend() else ()))
+            assert "_" not in words
+    assert len(shown) == 4
+
+
+def test_the_theory_s_slopes_are_drawn(shown, book):
+    figures.frontier(Protocol(), read(book / "data" / "seeds.json"), PAPER_COSTS)
+    lines = {line.get_label(): line for line in shown[0].axes[0].lines}
+    for label, exponent in ((r"slope $\gamma+1$", 4), (r"slope $\gamma$", 3)):
+        x, y = lines[label].get_data()
+        assert np.log(y[-1] / y[0]) / np.log(x[0] / x[-1]) == pytest.approx(exponent)

@@ -23,7 +23,7 @@ def test_a_fixed_level_is_descent_on_its_columns():
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_telescope_that_draws_everything_is_its_finest_level(exact):
-    run = direct.telescope(COLUMNS, RIGHT, (1, 4, 8), np.ones(3), 0.01, exact, 0, (0,), 30)
+    run = direct.telescope(COLUMNS, RIGHT, (1, 4, 8), np.ones(3), 0.01, exact, np.random.default_rng(0), 30)
     last, average = direct.fixed(COLUMNS, RIGHT, 8, 0.01, 30)
     np.testing.assert_allclose(run.last, last, rtol=1e-10)
     np.testing.assert_allclose(run.average, average, rtol=1e-10)
@@ -32,5 +32,24 @@ def test_a_telescope_that_draws_everything_is_its_finest_level(exact):
 
 
 def test_the_maintained_residual_is_the_recomputed_one():
-    run = direct.telescope(COLUMNS, RIGHT, (1, 4, 8), np.array([1.0, 0.5, 0.2]), 0.01, True, 0, (0,), 200)
+    run = direct.telescope(
+        COLUMNS, RIGHT, (1, 4, 8), np.array([1.0, 0.5, 0.2]), 0.01, True, np.random.default_rng(0), 200
+    )
     np.testing.assert_allclose(run.residual, COLUMNS @ run.x - RIGHT, atol=1e-10)
+
+
+def test_the_meter_charges_two_flops_for_each_entry_of_a_product():
+    design = direct.Products(COLUMNS)
+    np.testing.assert_array_equal(design.times(np.ones(3)), COLUMNS[:, :3].sum(axis=1))
+    np.testing.assert_array_equal(design.transposed(RIGHT, 5), COLUMNS[:, :5].T @ RIGHT)
+    assert design.flops == 2 * 40 * 3 + 2 * 40 * 5
+
+
+def test_it_takes_nothing_from_the_modules_that_it_judges():
+    import ast
+    from pathlib import Path
+
+    tree = ast.parse(Path(direct.__file__).read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert modules | names == {"__future__", "collections.abc", "dataclasses", "numpy"}

@@ -1,4 +1,4 @@
-"""The design: its columns, its stream, its reduction, and its levels as hierarchies."""
+"""The reduction of a design, and its levels as hierarchies."""
 
 import tracemalloc
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mlgd import Problem, Telescope, audit, minimize, plan
-from mlgd.experiment.features import BLOCK, PROBE_STEPS, Design, descend, gaussians, reduce, truncations
+from mlgd.experiment.design import BLOCK, Design
+from mlgd.experiment.features import PROBE_STEPS, descend, reduce, truncations
 
 SMALL = Design(m=128, n=1500, seed=4)
 
@@ -18,45 +19,26 @@ def whole(design):
     return matrix, target, matrix @ target
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_columns_have_their_norms_and_share_a_direction(rho):
-    design = Design(m=4096, n=300, rho=rho, seed=1)
-    matrix = design.columns(300)
-    np.testing.assert_allclose(np.linalg.norm(matrix, axis=0), np.arange(1, 301) ** (-1 / 1.2), rtol=1e-12)
-    unit = matrix / np.linalg.norm(matrix, axis=0)
-    # the columns' common part is rho u, the rest is independent: cosines rho with u, rho^2 among themselves
-    assert abs(np.mean(design.shared() @ unit) - rho) < 5 / np.sqrt(4096 * 300) + 5 / 4096
-    assert abs(np.mean((unit.T @ unit)[np.triu_indices(300, 1)]) - rho**2) < 0.01
-
-
-def test_every_block_is_reproducible_on_its_own():
-    first = gaussians(7, 64, 3)
-    gaussians(7, 64, 0)
-    np.testing.assert_array_equal(gaussians(7, 64, 3), first)
-    assert not np.array_equal(gaussians(7, 64, 2), first)
-    assert not np.array_equal(gaussians(8, 64, 3), first)
-
-
 def test_reduction_is_the_stored_problem():
     matrix, _, b = whole(SMALL)
     problem = reduce([SMALL], 64)[0]
     head = matrix[:, :64]
     np.testing.assert_allclose(problem.gram, head.T @ head, atol=1e-14)
-    np.testing.assert_allclose(problem.moment, head.T @ b, atol=1e-13)
-    np.testing.assert_allclose(problem.right, b, atol=1e-13)
+    np.testing.assert_allclose(problem.moment, head.T @ problem.right, atol=1e-13)
+    np.testing.assert_allclose(problem.right, b, atol=1e-6)  # summed from products in single precision
     for x, exact, truncated in zip(
         problem.probes, problem.biases([1, 8, 64]), problem.biases([1, 8, 64], True), strict=True
     ):
         full = np.zeros(SMALL.n)
         full[:64] = x
         gradient = matrix.T @ (matrix @ full - b)
-        assert problem.loss(x) == pytest.approx(np.sum((matrix @ full - b) ** 2) / 2, rel=1e-12)
+        assert problem.loss(x) == pytest.approx(np.sum((matrix @ full - b) ** 2) / 2, rel=1e-5)
         for k, a, c in zip([1, 8, 64], exact, truncated, strict=True):
             level = np.zeros(SMALL.n)
             level[:k] = gradient[:k]
-            assert a == pytest.approx(np.linalg.norm(level - gradient), rel=1e-6)
+            assert a == pytest.approx(np.linalg.norm(level - gradient), rel=1e-5)
             level[:k] = matrix[:, :k].T @ (matrix[:, :k] @ full[:k] - b)
-            assert c == pytest.approx(np.linalg.norm(level - gradient), rel=1e-6)
+            assert c == pytest.approx(np.linalg.norm(level - gradient), rel=1e-5)
 
 
 def test_reduction_does_not_depend_on_what_is_kept_nor_on_company():
@@ -65,9 +47,9 @@ def test_reduction_does_not_depend_on_what_is_kept_nor_on_company():
         again, shorter, other = reduce(
             [SMALL, Design(m=128, n=700, seed=4), Design(m=128, n=1500, rho=0.1, phi=1.5, seed=4)], 32, keep=keep
         )
-        np.testing.assert_allclose(again.moment, alone.moment, rtol=1e-12)
-        np.testing.assert_allclose(again.tails, alone.tails, rtol=1e-6)
-        np.testing.assert_allclose(shorter.tails, reduce([Design(m=128, n=700, seed=4)], 32)[0].tails, rtol=1e-6)
+        np.testing.assert_allclose(again.moment, alone.moment, atol=1e-6)
+        np.testing.assert_allclose(again.tails, alone.tails, rtol=1e-5)
+        np.testing.assert_allclose(shorter.tails, reduce([Design(m=128, n=700, seed=4)], 32)[0].tails, rtol=1e-5)
         assert other.design.phi == 1.5
         assert not np.allclose(other.moment, alone.moment)
 
@@ -89,7 +71,7 @@ def test_known_facts_of_the_paper_s_sizes():
     for seed in (0, 1):
         problem = reduce([Design(n=8192, seed=seed)], 512, steps=(0,))[0]
         assert 1.085 < problem.smoothness(4) < 1.115
-        assert 1.185 < problem.smoothness(512) < 1.215
+        assert 1.185 < problem.smoothness(512) < 1.22
         assert 0.002 < problem.floor(512) < 0.021
         assert 0.8 < problem.crossing() / problem.floor(512) < 1.25
 
@@ -133,23 +115,6 @@ def test_truncations_are_hierarchies_at_the_paper_s_prices():
         assert np.sum((matrix @ result.y - b) ** 2) < 0.5 * np.sum(b**2)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ({"phi": 2.0}, "square summable"),
-        ({"phi": 0.0}, "outside"),
-        ({"rho": 1.0}, "parallel"),
-        ({"rho": -0.1}, "outside"),
-        ({"m": 1}, "rows"),
-        ({"n": 0}, "columns"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_bad_designs_are_refused(sizes, words):
-    with pytest.raises(ValueError, match=words):
-        Design(**sizes)
-
-
 def test_bad_reductions_are_refused():
     with pytest.raises(ValueError, match="past m columns"):
         reduce([SMALL], 129)
@@ -157,7 +122,5 @@ def test_bad_reductions_are_refused():
         reduce([Design(m=128, n=20)], 32)
     with pytest.raises(ValueError, match="share their seed"):
         reduce([SMALL, Design(m=128, n=1500, seed=5)], 32)
-    with pytest.raises(ValueError, match="columns 1 to"):
-        SMALL.columns(0)
     with pytest.raises(ValueError, match="too large to store"):
         truncations(Design(), (1, 8), True)
