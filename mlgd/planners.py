@@ -202,8 +202,8 @@ def _grids(problem: Problem, eps: float, eta: float | None):
     if problem.mu:
         ratio = problem.beta * problem.d0**2 / eps
         most = min(most, 8 / (etas.min() * problem.mu) * math.log1p(ratio))
-    lags = np.concatenate([[0.0], _whole(1, most, 24)])
-    return etas, lags, _whole(1, most, 24)
+    lags = np.concatenate([[0.0], _whole(1, most, 20)])
+    return etas, lags, _whole(1, most, 20)
 
 
 # --- measured: the same responses, integrated against what was measured ----------------------------------------------

@@ -121,6 +121,16 @@ def _worst(problem: Problem, eps: float, ladder: Ladder):
 def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
     """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
     floors = [float((w / x).sum() / 2) for x, w in seen.biases]
+    curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def curve(measure):
+        nodes, weights = measure
+        total = float(weights.sum())
+        if id(nodes) not in curves:  # levels that were not measured share their nodes with one that was
+            curves[id(nodes)] = conjugate_curve(nodes, weights / total)
+        loss, norm = curves[id(nodes)]
+        return loss * total, norm * math.sqrt(total)
+
     best = (math.inf, None)
     for finest in [k for k, f in enumerate(floors) if f < eps][:4]:
         for first in range(finest + 1):
@@ -128,7 +138,9 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
                 counts = []
                 for k in range(first, finest + 1):
                     goal = eps - floors[finest] if k == finest else patience * floors[k]
-                    counts.append(conjugate_steps(*(seen.start if k == first else seen.steps[k]), goal))
+                    loss, norm = curve(seen.start if k == first else seen.steps[k])
+                    n = int(np.argmax(loss <= goal)) if (loss <= goal).any() else loss.size - 1
+                    counts.append((n, float(norm[n])))
                 price = sum(
                     math.ceil(OVER_CONJUGATE * n + 1) * ladder.cost[first + i] for i, (n, _) in enumerate(counts)
                 )
@@ -150,16 +162,26 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
 
 
 def conjugate_steps(nodes: np.ndarray, weights: np.ndarray, goal: float) -> tuple[int, float]:
-    """(steps, gradient norm reached) of conjugate gradients until the loss above the minimum is at most `goal`.
+    """(steps, gradient norm reached) of conjugate gradients until the loss above the minimum is at most `goal`."""
+    loss, norm = conjugate_curve(nodes, weights)
+    steps = int(np.argmax(loss <= goal)) if (loss <= goal).any() else loss.size - 1
+    return steps, float(norm[steps])
+
+
+def conjugate_curve(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The loss above the minimum and the gradient's norm after 0, 1, 2, ... steps of conjugate gradients.
 
     The gradient starts with these weights in the eigenvalues; the loss is half the integral of the gradient over lambda.
     """
     r = np.sqrt(np.maximum(weights, 0.0))
-    p, steps = r.copy(), 0
-    while float((r**2 / nodes).sum()) / 2 > goal and steps < nodes.size:
-        image = nodes * p
+    p, rows = r.copy(), []
+    for _ in range(nodes.size + 1):
         size = float(r @ r)
+        rows.append((float((r**2 / nodes).sum()) / 2, np.sqrt(size)))
+        if rows[-1][0] <= 1e-12 * rows[0][0]:
+            break
+        image = nodes * p
         r = r - size / float(p @ image) * image
         p = r + float(r @ r) / size * p
-        steps += 1
-    return steps, float(np.linalg.norm(r))
+    loss, norm = np.array(rows).T
+    return np.minimum.accumulate(loss), norm

@@ -10,7 +10,10 @@ from .schemes import NotApplicable
 from .searching import Ladder
 
 CELLS = 12
-UNSEEN = 30.0  # where nothing is known of mu, eigenvalues are taken to go this far below the smallest one seen
+UNSEEN = (
+    1.5  # where nothing is known of mu, eigenvalues go on below the smallest node by its gap to the next, to this power
+)
+MOST = 64  # nodes that responses are taken at
 
 
 def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +25,8 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     nodes, weights = np.asarray(nodes, float), np.asarray(weights, float)
     i = int(nodes.argmin())
     x, mass = nodes[i], weights[i]
-    floor = floor if floor > 0 else x / UNSEEN
+    following = nodes[nodes > x].min(initial=np.inf)  # far off, where a Gauss rule has resolved nothing between
+    floor = floor if floor > 0 else x * (x / following) ** UNSEEN if np.isfinite(following) else x
     if not floor < x * (1 - 1e-9):
         return nodes, weights
     low, high = x, 1e9 * x  # the upper end b, with (b - floor)/log(b/floor) = x
@@ -32,6 +36,17 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     edges = np.geomspace(floor, b, CELLS + 1)
     cells = np.diff(edges) / np.log(edges[1:] / edges[:-1])
     return np.concatenate([np.delete(nodes, i), cells]), np.append(np.delete(weights, i), np.full(CELLS, mass / CELLS))
+
+
+def merged(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most MOST nodes: neighbours in log(lambda) become one of their mass and first moment."""
+    if nodes.size <= MOST:
+        return nodes, weights
+    cell = np.digitize(np.log(nodes), np.linspace(*np.log([nodes.min(), nodes.max()]), MOST)[1:])
+    mass = np.bincount(cell, weights, MOST)
+    moment = np.bincount(cell, weights * nodes, MOST)
+    kept = mass > 0
+    return moment[kept] / mass[kept], mass[kept]
 
 
 @dataclass(frozen=True)
@@ -70,17 +85,20 @@ class Seen:
 
     def losses(self, eta, window, steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(horizon, bias by finest level, noise weight by level) of every way to run."""
-        lam, weight = self.start
-        horizon = (Responses.at(lam, eta, window, steps).start ** 2 / lam) @ weight / 2
-        cache: dict[int, Responses] = {}
+        known: dict[int, tuple[np.ndarray, np.ndarray, Responses]] = {}
 
-        def response(nodes):
-            if id(nodes) not in cache:
-                cache[id(nodes)] = Responses.at(nodes, eta, window, steps)
-            return cache[id(nodes)]
+        def integral(measure, what):
+            """Measures of levels that were not measured share their nodes with one that was, up to a factor."""
+            nodes, weights = measure
+            if id(nodes) not in known:
+                x, w = merged(nodes, weights / max(weights.sum(), 1e-300))
+                known[id(nodes)] = x, w, Responses.at(x, eta, window, steps)
+            x, w, response = known[id(nodes)]
+            return what(x, response) @ w * weights.sum() / 2
 
-        bias = np.array([(response(x).lasting ** 2 * x) @ w / 2 for x, w in self.biases]).T
-        noise = np.array([(response(x).noise * x) @ w / 2 for x, w in self.steps]).T
+        horizon = integral(self.start, lambda x, r: r.start**2 / x)
+        bias = np.array([integral(m, lambda x, r: r.lasting**2 * x) for m in self.biases]).T
+        noise = np.array([integral(m, lambda x, r: r.noise * x) for m in self.steps]).T
         return horizon, bias, noise
 
     def bridged(self, weight: np.ndarray, ladder: Ladder) -> np.ndarray:
