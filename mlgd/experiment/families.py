@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+
 from mlgd.hierarchy import Hierarchy
+from mlgd.problems import Problem
+from mlgd.schemes import Plan
+from mlgd.spectra import Measures, lanczos
 
 SIZE = 0.1  # of the coarsest level's error
 
@@ -60,11 +64,35 @@ class Instance:
         good = [k for k in range(len(self.errors)) if self.loss(self.errors[k] / self.eigenvalues) <= eps]
         return self.cost(good[0])
 
-    # --- exact moments of descent with a tail average ---
+    def problem(self, measures: Measures | None = None) -> Problem:
+        """What a plan is told of this instance."""
+        return Problem(beta=1.0, mu=self.mu, d0=self.d0, gamma=self.gamma, c=SIZE, measures=measures)
+
+    def measures(self, products: int = 60) -> Measures:
+        """Spectral measures of the gradient at level 3 and of the increments up to it, each from products with the Hessian."""
+        lam, e = self.eigenvalues, self.errors
+
+        def of(v):
+            return lanczos(lambda u: lam * u, v, products).measure
+
+        return Measures(of(lam * self.start + e[3]), {k: of(e[k] - e[k - 1]) for k in (1, 2, 3)}, 0, self.mu)
+
+    # --- exact moments of averaged descent ---
+
+    def judged(self, bill: Plan) -> float:
+        """The exact mean loss of a plan's run on this instance, whatever its average: a tail, uniform or growing weights."""
+        stage = bill.stages[0]
+        if bill.averaging == "tail":
+            return self.mean_loss(bill.eta, bill.steps, bill.window, stage.levels, stage.probabilities)
+        sums = _growing(1 - bill.eta * self.eigenvalues, bill.eta, bill.steps, bill.growth)
+        return self._moments(sums, stage.levels, stage.probabilities)
 
     def mean_loss(self, eta: float, steps: int, window: int, levels: Sequence[int], p: Sequence[float]) -> float:
         """The mean loss of the mean of the last `window` of `steps` points, with a telescope on some levels."""
-        a, total, squares = _sums(1 - eta * self.eigenvalues, eta, steps, window)
+        return self._moments(_sums(1 - eta * self.eigenvalues, eta, steps, window), levels, p)
+
+    def _moments(self, sums, levels, p) -> float:
+        a, total, squares = sums
         mean = a * self.start - total * self.errors[levels[-1]]
         noise = sum(
             (1 / q - 1) * float(self.eigenvalues * squares @ (self.errors[k] - self.errors[j]) ** 2) / 2
@@ -201,3 +229,18 @@ def _sums(x: np.ndarray, eta: float, steps: int, window: int) -> tuple[np.ndarra
     inside = window - 2 * x * tail + x**2 * (1 - x ** (2 * window)) / (1 - x**2)
     outside = (1 - x**window) ** 2 * x**2 * (1 - x ** (2 * lag)) / (1 - x**2)
     return a, total, (eta / (window * (1 - x))) ** 2 * (inside + outside)
+
+
+def _growing(x: np.ndarray, eta: float, steps: int, growth: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for weights that grow by `growth` per step on the points y_0, ..., y_(T-1) where a gradient was taken."""
+    log = math.log(growth)
+    share = math.expm1(log) / -math.expm1(-steps * log) if log else 1 / steps  # growth^T over the sum of the weights
+    q = 1 / growth
+    a = share * (x**steps - q**steps) / (growth * x - 1)
+    n = steps - 1  # the error made n steps before the last point enters with (x^n - q^n) times a constant
+
+    def series(ratio):
+        return ratio * (1 - ratio**n) / (1 - ratio)
+
+    squares = series(x**2) - 2 * series(q * x) + (series(q**2) if log else n)
+    return a, eta * (1 - a) / (1 - x), (eta * share / (growth * x - 1)) ** 2 * squares

@@ -94,8 +94,10 @@ def quadratic_loss(
         bias, noise = float(t.mean(origin)[0]), t.variance(origin)
         offset = float(t.h.evaluate(levels[0], origin)[0])  # the coarsest level is curvature y + offset
         y, yy, mean, square, cross = problem.d0, problem.d0**2, 0.0, 0.0, 0.0  # of the iterate, the average, and both
-        for step in range(bill.steps):
-            w = 1 / (step + 1)
+        mass = 0.0  # of the weights so far, over the last one
+        for _ in range(bill.steps):
+            mass = 1 + mass / bill.growth
+            w = 1 / mass
             mean, cross, square = (
                 (1 - w) * mean + w * y,
                 (1 - w) * cross + w * yy,

@@ -5,31 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Problem, Telescope, minimize, plan, tuned
-from mlgd.experiment.families import SIZE, Instance
-from mlgd.spectra import Measures, lanczos
+from mlgd import Telescope, minimize, plan, tuned
+from mlgd.experiment.families import SIZE, Instance, _growing
 
 EPS = 1e-2
-
-
-def loss_of(instance, bill):
-    stage = bill.stages[0]
-    return instance.mean_loss(bill.eta, bill.steps, bill.window, stage.levels, stage.probabilities)
-
-
-def problem_of(instance, measures=None):
-    return Problem(beta=1.0, mu=instance.mu, d0=instance.d0, gamma=instance.gamma, c=SIZE, measures=measures)
-
-
-def measured(instance, products=60):
-    """Sixty products of the coarse Hessian per vector: the gradient and the first three increments."""
-    lam, e = instance.eigenvalues, instance.errors
-
-    def of(v):
-        return lanczos(lambda u: lam * u, v, products).measure
-
-    increments = {k: of(e[k] - e[k - 1]) for k in (1, 2, 3)}
-    return Measures(of(lam * instance.start + e[3]), increments, 0, instance.mu)
 
 
 def worst_case(mu, eta, steps, window):
@@ -71,10 +50,26 @@ def test_moments_are_those_of_runs():
     instance = Instance.draw(3.0, 1e2, 0, levels=6, size=40)
     h = instance.hierarchy
     telescope = Telescope(h, {1: 1.0, 2: 0.3, 4: 0.05})
-    bill = tuned(problem_of(instance), EPS, telescope, eta=1.5, steps=60, window=25)
+    bill = tuned(instance.problem(), EPS, telescope, eta=1.5, steps=60, window=25)
     losses = np.array([instance.loss(minimize(h, instance.start, bill, rng=seed).y) for seed in range(400)])
-    assert abs(losses.mean() - loss_of(instance, bill)) <= 5 * losses.std(ddof=1) / 20
-    assert abs(losses.mean() - 1.1 * loss_of(instance, bill)) > 5 * losses.std(ddof=1) / 20  # the test can fail
+    assert abs(losses.mean() - instance.judged(bill)) <= 5 * losses.std(ddof=1) / 20
+    assert abs(losses.mean() - 1.1 * instance.judged(bill)) > 5 * losses.std(ddof=1) / 20  # the test can fail
+
+
+@pytest.mark.parametrize("growth", [1.0, 1.02])
+def test_moments_of_growing_weights_are_those_of_descent(growth):
+    lam, eta, steps = np.array([0.05, 0.3, 1.0]), 0.7, 40
+    weights = growth ** np.arange(steps) / sum(growth**t for t in range(steps))
+    y = np.vstack([np.ones(3), np.zeros((steps, 3))])  # from one without errors, and from zero with one error each
+    out = np.zeros_like(y)
+    for s in range(steps):
+        out += weights[s] * y
+        y *= 1 - eta * lam
+        y[1 + s] -= eta
+    a, total, squares = _growing(1 - eta * lam, eta, steps, growth)
+    np.testing.assert_allclose(a, out[0], rtol=1e-10)
+    np.testing.assert_allclose(total, -out[1:].sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(squares, (out[1:] ** 2).sum(axis=0), rtol=1e-9)
 
 
 def test_the_start_has_loss_one_shared_equally():
@@ -96,9 +91,9 @@ def test_hindsight_reaches_the_target_and_beats_a_fixed_level():
 @pytest.mark.parametrize("kappa", [1e2, 1e4])
 def test_quadratic_plans_cost_at_most_twice_the_cheapest_worst_case_plan(gamma, kappa):
     instances = [Instance.draw(gamma, kappa, seed) for seed in range(10)]
-    bill = plan(problem_of(instances[0]), EPS, on=instances[0].hierarchy, promise="quadratic")
+    bill = plan(instances[0].problem(), EPS, on=instances[0].hierarchy, promise="quadratic")
     assert bill.expected_cost <= 2 * brute_force(instances[0])
-    assert all(loss_of(instance, bill) <= EPS for instance in instances)
+    assert all(instance.judged(bill) <= EPS for instance in instances)
 
 
 @pytest.mark.parametrize(("gamma", "kappa"), [(3.0, 1e2), (4.0, 1e3), (3.0, 1e4)])
@@ -106,8 +101,8 @@ def test_measured_plans_are_near_hindsight(gamma, kappa):
     ratios, losses = [], []
     for seed in range(4):
         instance = Instance.draw(gamma, kappa, seed)
-        bill = plan(problem_of(instance, measured(instance)), EPS, on=instance.hierarchy, promise="measured")
-        losses.append(loss_of(instance, bill) / EPS)
+        bill = plan(instance.problem(instance.measures()), EPS, on=instance.hierarchy, promise="measured")
+        losses.append(instance.judged(bill) / EPS)
         ratios.append(bill.expected_cost / instance.telescope(EPS)[0])
     assert np.mean(losses) <= 1.2
     assert np.exp(np.mean(np.log(ratios))) <= 2
