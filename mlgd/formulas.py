@@ -97,7 +97,6 @@ STRONG_BUDGET = {
 
 LAMBDA = 16 ** (gamma - 1) * C_GAMMA
 LAMBDA_PRIME = 256 * sp.log(2) * 8 ** (gamma - 2) * C_GAMMA
-LAMBDA_PRIME_EXECUTED = (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
 UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
 LAMBDA_EXECUTED = CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA  # ceiling, two evaluations, rounding of delta
 COARSE_CONVEX = CONVEX_CEILING * CONVEX["T"] * FIRST  # the coarsest level at every step: the one term that keeps eta
@@ -115,7 +114,25 @@ EXECUTED_CONVEX = {
     * _Z
     * (c**2 / (beta * eps)) ** (gamma / 2),
 }
-UPPER_STRONG = LAMBDA_PRIME * (1 + sp.log(mu * d0**2 / eps)) * (c / sp.sqrt(mu * eps)) ** gamma
+_LOG = 1 + sp.log(mu * d0**2 / eps)
+UPPER_STRONG = LAMBDA_PRIME * _LOG * (c / sp.sqrt(mu * eps)) ** gamma
+FLOOR = 4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu  # the least V^2 of the noise floor
+STRONG_SHORT = 2 / (eta * mu) * sp.log(16 * mu * d0**2 / eps)  # steps that are enough for the loss
+STRONG_STEPS = (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG  # at least STRONG["T"] rounded up
+LAMBDA_PRIME_EXECUTED = PAIR * 2 ** (gamma - 2) * (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
+COARSE_STRONG = STRONG_STEPS * FIRST
+# With every accuracy on sale; where nothing costs less than a unit, add COARSE_STRONG. MC, ETMC: largest step.
+EXECUTED_STRONG = {
+    "HTMC": LAMBDA_PRIME_EXECUTED * _LOG * (c / sp.sqrt(mu * eps)) ** gamma,
+    "MC": sp.Rational(81, 16) * (256 * sp.log(2) + 2) * _LOG * c**2 / (mu * eps) * sp.log(512 * kappa / 9, 2) ** 2,
+    "ETMC": (128 * sp.log(2) + 1)
+    * (1 + PAIR / (1 - RATIO))
+    * (18 / (1 - RATIO)) ** (gamma / 2)
+    * _LOG
+    * (c / sp.sqrt(mu * eps)) ** gamma
+    * kappa ** (1 - gamma / 2),
+}
+FIXED_STRONG = (128 * sp.log(2) + 1) * 16**gamma * kappa * _LOG * (c / sp.sqrt(mu * eps)) ** gamma
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
 FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level for the whole class cannot undercut
 

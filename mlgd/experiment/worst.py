@@ -41,19 +41,15 @@ def price(problem: Problem, eps: float, eta: float, chance: float = 1.0) -> floa
 def within(plans: Sequence[tuple[Problem, float]], added=0, sells: Callable | None = None) -> bool:
     """Whether the exact price of every plan (problem, eps) is at most its regime's executed bound plus the formula `added`.
 
+    The bound is that of strongly convex losses where the plan is.
+
     `sells` turns a problem into the one that is bought from, such as `every_accuracy`.
     """
     for problem, eps in plans:
         bought = sells(problem, eps) if sells else problem
         bill = plan(bought, eps)
-        numbers = {
-            "beta": problem.beta,
-            "d0": problem.d0,
-            "gamma": problem.gamma,
-            "c": problem.c,
-            "first": bought.first,
-        }
-        bound = F.EXECUTED_CONVEX[problem.regime] + added
+        numbers = {name: getattr(bought, name) for name in ("beta", "mu", "d0", "gamma", "c", "first")}
+        bound = (F.EXECUTED_STRONG if bill.averaging == "geometric" else F.EXECUTED_CONVEX)[problem.regime] + added
         if bill.expected_cost > F.value(bound, **numbers, eps=eps, eta=bill.eta):
             return False
     return True
@@ -84,6 +80,8 @@ def quadratic_loss(
     signs: Sequence[float] = (1.0, -1.0),
 ) -> float:
     """E of curvature/2 y^2 at the average of the theorem's descent on that ladder: exact moments, the worst of the signs.
+
+    The average is the plan's: uniform, or with growing weights where the problem is strongly convex.
 
     The coarsest level is drawn with probability `chance`; the start is at distance d0.
     """

@@ -98,3 +98,27 @@ def test_within_tells_the_two_readings_apart():
     assert worst.within(plans, 0, worst.every_accuracy)
     assert worst.within(plans, F.COARSE_CONVEX)
     assert not any(worst.within([one]) for one in plans)
+
+
+def test_growing_weights_have_the_moments_of_runs():
+    problem = Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3.0, c=4.0)
+    bill = plan(problem, 0.5)
+    losses = worst.repeat(problem, bill, 1.0, 200, rng=3)[0] * bill.eps
+    exact = worst.quadratic_loss(problem, bill.eps, bill.eta, 1.0, signs=(1.0,))
+    spread = 5 * losses.std(ddof=1) / math.sqrt(200)
+    assert bill.averaging == "geometric"
+    assert abs(losses.mean() - exact) <= spread
+    assert abs(losses.mean() - 2 * exact) > spread  # the test can fail
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.9, 2.0, 2.1, 3.0, 7.0])
+def test_strongly_convex_prices_are_within_their_bound(gamma):
+    pairs = [
+        (Problem(beta=0.5 * kappa, mu=0.5, d0=2.0, gamma=gamma, c=c), 2.0 / r)
+        for kappa in (1.0, 1e4)
+        for c in (1e-5, 7.0)
+        for r in (1.0, 3.3, 1e4)
+    ]
+    assert worst.within(pairs, sells=worst.every_accuracy)
+    assert worst.within(pairs, F.COARSE_STRONG)
+    assert not worst.within(pairs)

@@ -33,6 +33,7 @@ def descent_price(steps, delta, sigma2):
     return steps * C3 * C**3 / (delta * sigma2)
 
 
+LOG_R = 1 + math.log(MU * D0**2 / EPS)
 CONVEX = (4 * D0**2 / (ETA * EPS), EPS / (16 * D0), EPS / (4 * ETA))
 TABLE = {  # name: (gamma, value); entries of dictionaries are name/key
     "RATIO": (3, 2**0.5),
@@ -73,7 +74,7 @@ TABLE = {  # name: (gamma, value); entries of dictionaries are name/key
     "STRONG_BUDGET/noise": (3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
     "LAMBDA": (3, descent_price(*CONVEX) / (C * D0 / EPS) ** 3),
     "LAMBDA_PRIME": (3, 256 * 0.6931471805599453 * 8 * C3),
-    "LAMBDA_PRIME_EXECUTED": (3, 179.445678 * 8 * C3),
+    "LAMBDA_PRIME_EXECUTED": (3, 1.125 * 2 * 179.445678 * 8 * C3),
     "UPPER_CONVEX": (3, descent_price(*CONVEX)),
     "LAMBDA_EXECUTED": (3, 1.25 * 1.125 * descent_price(CONVEX[0], CONVEX[1] / 2, CONVEX[2]) / (C * D0 / EPS) ** 3),
     "COARSE_CONVEX": (3, 1.25 * CONVEX[0] * 2.8**3),
@@ -83,6 +84,14 @@ TABLE = {  # name: (gamma, value); entries of dictionaries are name/key
     "EXECUTED_CONVEX/MC": (2, 4961.25 * 350**2 * math.log(math.e + 3750) ** 2),
     "EXECUTED_CONVEX/ETMC": (1, 20 * (1 + 1.5 * rising) * 3 * rising**0.5 * 3750 * 0.7 / 0.015**0.5),
     "UPPER_STRONG": (3, 256 * 0.6931471805599453 * 8 * C3 * (1 + math.log(150)) * (0.7 / 0.0006**0.5) ** 3),
+    "FLOOR": (3, 4 * (0.0078125 / 0.2) ** 2 + 0.4 * (0.09 + 2 * 0.0078125**2)),
+    "STRONG_SHORT": (3, 250 * math.log(2400)),
+    "STRONG_STEPS": (3, 125 * (4 * math.log(256) + 0.25) * (1 + math.log(150))),
+    "COARSE_STRONG": (3, 125 * (4 * math.log(256) + 0.25) * (1 + math.log(150)) * 2.8**3),
+    "EXECUTED_STRONG/HTMC": (3, 125 * 22.4307098 * LOG_R * 1.125 * descent_price(1, 0.0006**0.5 / 16, 0.003 / 0.32)),
+    "EXECUTED_STRONG/MC": (2, 179.445678 * LOG_R * 0.49 / 0.0006 * 81 / 4 * math.log2((512 * 25 / 9) ** 0.5) ** 2),
+    "EXECUTED_STRONG/ETMC": (1, 89.7228391 * 25 * LOG_R * (1 + 1.5 * rising) * 3 * rising**0.5 * 0.7 / 0.0075**0.5),
+    "FIXED_STRONG": (3, 89.7228391 * 25 * LOG_R * (2 * 8 * 0.7 / 0.0006**0.5) ** 3),
     "FIXED_CONVEX": (3, 4 * D0**2 * 4 * BETA / EPS * (16 * C * D0 / EPS) ** 3),
     "FIXED_CONVEX_LOWER": (3, 3748 * 175.0**3),
     "SCHEDULE/delta": (3, (0.0006 / 8) ** 0.5 * math.exp(0.2 * 5 / 8)),
