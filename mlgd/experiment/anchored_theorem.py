@@ -41,7 +41,7 @@ MIDDLE_STEPS = 2 * sp.log(2 / q) / (1 - q**2 / 8) + 1  # in units of kappa
 LAST_STEPS = sp.log(1 + rho**2) / x + 1
 MIDDLE_SHARE = 16 * PAIR * SUM * MIDDLE_STEPS * l**2 * R**2  # gamma > 2: sampled part over the reference's price
 LAST_SHARE = 32 * PAIR * SUM * LAST_STEPS * rho**2 / x * l**2 * eps / mu
-EARLIER = (2 / rho) ** gamma / (1 - q**gamma)  # all earlier references, over the last one
+EARLIER = (4 / rho) ** gamma / (1 - q**gamma)  # all earlier references, over the last one; rho is rho0
 
 
 @cache
@@ -156,6 +156,11 @@ def corrected_epochs(s: Setting) -> list[Epoch] | None:
         if options:
             best[i] = min(options, key=lambda option: option[0])
     return best[0][1] if 0 in best else None
+
+
+def corrected_price(s: Setting) -> float:
+    """Its price: one fine gradient per epoch and a look at the base per step."""
+    return float(sum(s.price[e.finest] + e.steps * s.price[e.levels[0]] for e in corrected_epochs(s)))
 
 
 def _corrected_last(s: Setting, radius: float, finest: int, first: int, w: float) -> list:

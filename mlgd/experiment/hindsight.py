@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from .linear_errors import Affine, Moments, Sampling, anchored_path, plain_path
+from .linear_errors import Affine, Moments, Sampling, anchored_path, instance, plain_path
 
 LOOKS = 30  # per kappa steps: where an epoch may end
 EXACT = 2  # settings that pass by exact moments, the cheapest of which is taken
@@ -244,3 +244,30 @@ def _gmres(matrix, right, reduction, spectrum):
         for _ in range(2):
             new = new - np.array(basis).T @ (np.array(basis) @ new)
         basis.append(new / np.linalg.norm(new))
+
+
+# --- the table of the chapter on anchored descent ---------------------------------------------------------------------
+
+CELLS = [(kappa, gamma, eps) for kappa in (100, 1000, 10000) for eps in (1e-2, 1e-4) for gamma in (3, 4, 6)]
+CELLS += [(100, 3, 1e-6), (100, 1.5, 1e-6)]
+METHODS = {"anchored": anchored, "corrected": corrected}
+FIGURE = {"plain": plain, "finest": lambda family, eps: anchored(family, eps, graded=False, lazy=False)}
+
+
+def table(cells: Iterable[tuple], seeds: Iterable[int], methods: dict) -> Iterator[str]:
+    """Rows of book/hindsight.tsv: kappa, gamma, eps, seed, method, price and the base level's part of it."""
+    for (kappa, gamma, eps), seed in product(cells, seeds):
+        family = instance(kappa, gamma, seed, levels=18)
+        for name, method in methods.items():
+            found = method(family, eps)
+            if found.setting:
+                coarse = f"{found.parts['coarse']:.4f}" if name == "anchored" else ""
+                yield f"{kappa:g}\t{gamma:g}\t{eps:g}\t{seed}\t{name}\t{found.price:.4f}\t{coarse}"
+
+
+if __name__ == "__main__":
+    print("kappa\tgamma\teps\tseed\tmethod\tprice\tcoarse")
+    for row in table(CELLS, range(10), METHODS):
+        print(row, flush=True)
+    for row in table([(100, 3, eps) for eps in (1e-2, 1e-4, 1e-6)], range(6), FIGURE):
+        print(row, flush=True)
