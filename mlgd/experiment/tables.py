@@ -117,14 +117,14 @@ def exponents_table(found: Findings) -> str:
 def costs_table(found: Findings) -> str:
     """Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
     names = {"fixed": "one fixed level", "exact": "multilevel, exact", "truncated": "multilevel, truncated"}
-    lines = ["        " + "".join(f"{names[m]:^38}" for m in METHODS)]
-    lines.append("target  " + "    each  per 100    paper  rank, %  " * 3)
+    short = lambda v: f"{v:.1e}".replace("e+0", "e").replace("e+", "e")  # noqa: E731
+    lines = ["        " + "".join(f"{names[m]:^28}" for m in METHODS), "target  " + "  each  /100 paper  rank%    " * 3]
     for i, row in enumerate(PAPER_COSTS):
         cells = ""
         for method in METHODS:
             figure = row[COST_COLUMN[method]]
             rank = percentile(figure, found.flops(method, 100)[:, ROWS[i]])
             each, hundred = (found.medians(method, every)[i] for every in (1, 100))
-            cells += f"{each:9.1e}{hundred:9.1e}{figure:9.1e}{rank:8.0f}   "
-        lines.append(f"{row[0]:.3f}   {cells}".rstrip())
-    return "\n".join(lines)
+            cells += f"{short(each):>6}{short(hundred):>6}{short(figure):>7}{rank:>6.0f}   "
+        lines.append(f"{row[0]:.3f}   {cells}")
+    return "\n".join(line.rstrip() for line in lines)
