@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 
+from .anchored import planned
 from .hierarchy import positive
 from .lazy import formulas as F
 from .oracle import Telescope
@@ -78,7 +77,7 @@ def plan(
             raise ValueError(f"promise={promise!r} needs a ladder: give on=h, or on=report")
         return ideal(problem, eps, method, eta)
     if method in ("anchored", "corrected"):
-        return _anchored(problem, eps, method, on, promise)
+        return planned(problem, eps, method, on, promise)
     return on_ladder(problem, eps, method, eta, on, promise)
 
 
@@ -128,12 +127,6 @@ def tuned(
         bound_is="never",
         guarantee="set by hand",
     )
-
-
-def _anchored(problem, eps, method, on, promise) -> Plan:
-    if find_spec("mlgd.anchored") is None:
-        raise NotApplicable(f"the method {method!r} is not part of this installation")
-    return import_module("mlgd.anchored").planned(problem, eps, method, on, promise)
 
 
 @dataclass(frozen=True)

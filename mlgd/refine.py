@@ -138,9 +138,7 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
                 counts = []
                 for k in range(first, finest + 1):
                     goal = eps - floors[finest] if k == finest else patience * floors[k]
-                    loss, norm = curve(seen.start if k == first else seen.steps[k])
-                    n = int(np.argmax(loss <= goal)) if (loss <= goal).any() else loss.size - 1
-                    counts.append((n, float(norm[n])))
+                    counts.append(_reached(*curve(seen.start if k == first else seen.steps[k]), goal))
                 price = sum(
                     math.ceil(OVER_CONJUGATE * n + 1) * ladder.cost[first + i] for i, (n, _) in enumerate(counts)
                 )
@@ -163,7 +161,10 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
 
 def conjugate_steps(nodes: np.ndarray, weights: np.ndarray, goal: float) -> tuple[int, float]:
     """(steps, gradient norm reached) of conjugate gradients until the loss above the minimum is at most `goal`."""
-    loss, norm = conjugate_curve(nodes, weights)
+    return _reached(*conjugate_curve(nodes, weights), goal)
+
+
+def _reached(loss: np.ndarray, norm: np.ndarray, goal: float) -> tuple[int, float]:
     steps = int(np.argmax(loss <= goal)) if (loss <= goal).any() else loss.size - 1
     return steps, float(norm[steps])
 
