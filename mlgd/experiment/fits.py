@@ -37,10 +37,11 @@ def spread(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def percentile(figure: float, values: np.ndarray) -> float:
-    """Where a figure lies among values: the share of them below it, in percent, ties counted half."""
+def percentile(figure: float, values: np.ndarray, rounding: float = 0.0) -> float:
+    """Where a figure lies among values: the share of them below it, in percent; ties, to its rounding, are counted half."""
     values = np.asarray(values, float)
-    return 100 * float(np.mean(values < figure) + np.mean(values == figure) / 2)
+    tied = np.abs(values / figure - 1) <= rounding if rounding else values == figure
+    return 100 * float(np.mean((values < figure) & ~tied) + np.mean(tied) / 2)
 
 
 def subsets(values: np.ndarray, size: int, count: int = 10_000, seed: int = 0) -> np.ndarray:

@@ -38,6 +38,7 @@ PAPER_COSTS = np.array(  # table 3: target, fixed, exact, ratio, truncated, rati
         [2.28e-2, 3.53e10, 7.69e8, 46.0, 3.25e9, 10.9],
     ]
 )
+ROUNDING = 0.005  # its costs have three digits
 COST_COLUMN = {"fixed": 1, "exact": 2, "truncated": 4}
 
 
@@ -118,13 +119,13 @@ def costs_table(found: Findings) -> str:
     """Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
     names = {"fixed": "one fixed level", "exact": "multilevel, exact", "truncated": "multilevel, truncated"}
     short = lambda v: f"{v:.1e}".replace("e+0", "e").replace("e+", "e")  # noqa: E731
-    lines = ["        " + "".join(f"{names[m]:^28}" for m in METHODS), "target  " + "  each  /100 paper  rank%    " * 3]
+    lines = ["      " + "".join(f"{names[m]:^30}" for m in METHODS), "target" + "   each   /100  paper  rank%  " * 3]
     for i, row in enumerate(PAPER_COSTS):
         cells = ""
         for method in METHODS:
             figure = row[COST_COLUMN[method]]
-            rank = percentile(figure, found.flops(method, 100)[:, ROWS[i]])
+            rank = percentile(figure, found.flops(method, 100)[:, ROWS[i]], ROUNDING)
             each, hundred = (found.medians(method, every)[i] for every in (1, 100))
-            cells += f"{short(each):>6}{short(hundred):>6}{short(figure):>7}{rank:>6.0f}   "
-        lines.append(f"{row[0]:.3f}   {cells}")
+            cells += f"{short(each):>7}{short(hundred):>7}{short(figure):>7}{rank:>7.0f}  "
+        lines.append(f"{row[0]:.3f} {cells}")
     return "\n".join(line.rstrip() for line in lines)

@@ -27,6 +27,7 @@ def test_medians_need_half_of_the_seeds():
 def test_spreads_percentiles_and_subsets():
     assert spread([1, 2, 3]) == (2.0, pytest.approx(1 / np.sqrt(3)))
     assert [percentile(v, [1, 2, 3, 4]) for v in (0, 2, 2.5, 9)] == [0, 37.5, 50, 100]
+    assert percentile(0.999, [1, 2], rounding=0.005) == 25
     drawn = subsets(np.arange(20), 10, 50)
     assert drawn.shape == (50, 10)
     assert all(len(set(row)) == 10 for row in drawn.tolist())
