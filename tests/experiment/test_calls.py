@@ -71,3 +71,14 @@ def test_the_split_by_hand():
     # gamma = 2, levels 1 and 2, sigma = 1/2: cuts 4 + 4 * 1 and 16 + 0, or with the cut's own level 4 + 4 * 4 and 16 + 4
     assert calls.split(2.0, 2, 0.5, operator.lt) == 8
     assert calls.split(2.0, 2, 0.5, operator.le) == 20
+
+
+def test_the_papers_branches_and_our_bounds_typed_by_hand():
+    at = {"c": 3.0, "sigma": 0.2, "delta": 0.01}
+    assert F.value(F.CALL["MC"], **at) == pytest.approx(225 * np.log(20) ** 2)
+    assert F.value(F.CALL["ETMC"], gamma=1.5, **at) == pytest.approx(15**1.5)
+    assert F.value(F.CALL["HTMC"], gamma=4.0, **at) == pytest.approx(36 * 81 * 1e4 * 25)
+    assert F.value(F.SCALE["HTMC"], gamma=4.0, **at) == pytest.approx(9 * 100 / 0.5 * 25)
+    assert F.value(F.SCALE["MC"], n=7, **at) == pytest.approx(9 * 7 * 25)
+    assert F.value(F.SCALE["ETMC"], gamma=1.0, **at) == pytest.approx((225 / (1 - 2**-0.5)) ** 0.75)
+    assert F.value(F.CALL_EXECUTED["MC"], n=4, **at) == pytest.approx(9 * 4 * 225 * 6)
