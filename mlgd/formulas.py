@@ -14,12 +14,14 @@ delta, sigma, T, n, first, nu, theta = sp.symbols("delta sigma T n k_min nu thet
 total = sp.Symbol("Sigma_sigma", positive=True)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
 t, horizon = sp.symbols("t T_c", nonnegative=True)
 injection = sp.Symbol("J", positive=True)
+kink = sp.Symbol("G", nonnegative=True)  # |f|^2 <= 2 beta (loss gap) + G^2, where the loss is not smooth
+split, young = sp.symbols("u s", positive=True)  # the bias's share of the injection, and of the contraction
 kappa = beta / mu
 
 SYMBOLS = {  # the names that `value` takes
     "gamma": gamma, "c": c, "beta": beta, "mu": mu, "d0": d0, "eps": eps, "eta": eta, "delta": delta, "sigma": sigma,
     "T": T, "n": n, "first": first, "nu": nu, "theta": theta, "t": t, "horizon": horizon, "injection": injection,
-    "total": total,
+    "total": total, "kink": kink, "split": split, "young": young,
 }  # fmt: skip
 _ASCII = {symbol: name for name, symbol in SYMBOLS.items()}
 
@@ -154,6 +156,31 @@ DISCRETE_BUDGET = {
 }
 LAMBDA_SECOND = 32 / gamma * 8 ** ((gamma - 2) / 2) * C_GAMMA
 UPPER_SCHEDULE = LAMBDA_SECOND * (c / sp.sqrt(mu * eps)) ** gamma
+# The jump process with delta^2 and nu^2 halved, gamma > 2: pairs, delta rounded to a level; every accuracy on sale.
+FLOW_HORIZON = 2 / mu * sp.log(1 + mu * d0**2 / eps)
+EXECUTED_FLOW = PAIR * 2 ** (3 * gamma / 2 - 2) * UPPER_SCHEDULE
+COARSE_FLOW = (18 + 4 * beta * horizon) * FIRST  # added where nothing costs less than a unit
+# In discrete time: the steps, and the bound of a run; where nothing costs less than a unit, add COARSE_DISCRETE.
+DISCRETE_STEPS = sp.log(1 + 2 * mu * d0**2 / eps) / -sp.log(1 - eta * mu / 2)
+LAMBDA_DISCRETE = 160 * sp.log(2) / (9 * (1 - 2 ** (-gamma / 2))) * sp.Rational(100, 9) ** (gamma / 2 - 1) * C_GAMMA
+EXECUTED_DISCRETE = PAIR * 2 ** (gamma - 2) * LAMBDA_DISCRETE * (c / sp.sqrt(mu * eps)) ** gamma
+COARSE_DISCRETE = (1 + DISCRETE_STEPS) * FIRST
+# Losses that are not smooth: the coarsest level fires ROUGH times as often, FIRINGS bounds how often it did.
+ROUGH = sp.Max(1, sp.Rational(2, 9) * (1 + 4**first * kink**2))
+FIRINGS = 18 + 72 * RATIO / ((gamma + 2) * (1 - 1 / RATIO)) * (16 * 4**-first / (mu * eps)) ** ((gamma + 2) / 4)
+COARSE_ROUGH = (ROUGH * FIRINGS + 4 * beta * horizon) * FIRST
+# The same without strong convexity: constant accuracies for a time 4 d0^2/eps.
+CONVEX_FLOW = {"horizon": 4 * d0**2 / eps, "delta": eps / (16 * d0), "nu2": eps / 4}
+EXECUTED_CONVEX_FLOW = PAIR * 2 ** (gamma - 2) * UPPER_CONVEX
+CONVEX_FIRINGS = (
+    36 / eps * (4**-first + 2 ** (-(1 + gamma / 2) * first) * (32 * d0 / eps) ** (gamma / 2 - 1) / (1 - 1 / RATIO))
+)
+COARSE_CONVEX_ROUGH = 4 * d0**2 / eps * (4 * beta + ROUGH * CONVEX_FIRINGS) * FIRST
+# The cheapest schedule at growth theta, split u = share of the bias and Young's share s: its price over C_gamma (c/sqrt(mu eps))^gamma.
+FAMILY = (
+    (split * young) ** (1 - gamma / 2) * 2 / (gamma * theta * (1 - theta) ** (gamma / 2) * (1 - split) * (1 - young))
+)
+BEST = {"theta": 2 / (gamma + 2), "split": (gamma - 2) / gamma, "young": (gamma - 2) / gamma}
 
 # --- Theorem 2: the lower bound --------------------------------------------------------------------------------
 

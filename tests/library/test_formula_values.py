@@ -17,7 +17,19 @@ from mlgd import formulas as F
 C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04, 0.0078125, 0.3, 2
 STEPS, N, TOTAL, J, HORIZON, TIME = 50, 4, 6.0, 1.7, 9.0, 4.0
 AT = {"c": C, "beta": BETA, "mu": MU, "d0": D0, "eps": EPS, "eta": ETA, "delta": DELTA, "sigma": SIGMA, "first": FIRST}
-AT |= {"T": STEPS, "n": N, "total": TOTAL, "injection": J, "horizon": HORIZON, "t": TIME}
+KINK, THETA, SPLIT, YOUNG = 3.0, 0.4, 0.3, 0.2
+AT |= {
+    "kink": KINK,
+    "theta": THETA,
+    "split": SPLIT,
+    "young": YOUNG,
+    "T": STEPS,
+    "n": N,
+    "total": TOTAL,
+    "injection": J,
+    "horizon": HORIZON,
+    "t": TIME,
+}
 RATE = {"HTMC": 3.0, "MC": 2.0, "ETMC": 1.0}
 
 geometric = sum(2.0 ** (-0.5 * k) for k in range(400))  # gamma = 3: the ratio of neighbours is sqrt 2
@@ -125,6 +137,42 @@ backwards = quad(
     lambda s: C3 * C**3 / ((MU * EPS / 8) ** 0.5 * math.exp(MU * s / 8) * EPS / 4 * math.exp(MU * s / 4)), 0, 600.0
 )[0]
 TABLE["UPPER_SCHEDULE"] = (3, backwards)
+crossing = brentq(lambda s: (MU * EPS / 16) ** 0.5 * math.exp(MU * s / 8) - 0.25, -200, 200)  # delta passes level 2
+noise = lambda s: EPS / 8 * math.exp(MU * s / 4)  # noqa: E731
+alone = quad(lambda s: 9 * 0.25**2 / noise(s), crossing, 900)[0]  # the coarsest level, while no other is in use
+often = (
+    alone
+    + quad(
+        lambda s: 9 * 0.25**2.5 / noise(s) * geometric * ((MU * EPS / 64) ** 0.5 * math.exp(MU * s / 8)) ** -0.5, 0, 900
+    )[0]
+)
+rough = 2 * (0.25**2 + 9) / (9 * 0.25**2)
+injected = quad(lambda s: 0.16 * math.exp(-0.16 * s) * math.exp(0.4 * 0.16 * s), 0, 900)[0]  # mu (1 - s) = 0.16
+spent = quad(lambda s: math.exp(-1.5 * 0.4 * 0.16 * s), 0, 2000)[0]
+coarse = 36 / EPS * 0.25**2.5 * (0.25**-0.5 + geometric * (EPS / 48) ** -0.5)
+blocks = sum(2.0 ** (-1.5 * b) for b in range(99)) * 4 * math.log(2) / (ETA * MU)
+TABLE |= {
+    "FLOW_HORIZON": (3, brentq(lambda x: math.exp(MU * x / 2) - 1 - MU * D0**2 / EPS, 1, 500)),
+    "EXECUTED_FLOW": (3, 1.125 * 2**2.5 * backwards),  # half of nu^2, and delta smaller by 2 sqrt 2
+    "COARSE_FLOW": (3, (18 + 180) * 2.8**3),
+    "DISCRETE_STEPS": (3, math.log(1 + 2 * MU * D0**2 / EPS, 1 / 0.996)),
+    "LAMBDA_DISCRETE": (3, descent_price(blocks, 0.3 * 0.0006**0.5, 9 * EPS / 40 / ETA) / (C / 0.0006**0.5) ** 3),
+    "EXECUTED_DISCRETE": (3, 1.125 * descent_price(blocks, 0.15 * 0.0006**0.5, 9 * EPS / 40 / ETA)),
+    "COARSE_DISCRETE": (3, (1 + math.log(1 + 2 * MU * D0**2 / EPS, 1 / 0.996)) * 2.8**3),
+    "ROUGH": (3, rough),
+    "FIRINGS": (3, often),
+    "COARSE_ROUGH": (3, (rough * often + 180) * 2.8**3),
+    "CONVEX_FLOW/horizon": (3, ETA * CONVEX[0]),
+    "CONVEX_FLOW/delta": (3, CONVEX[1]),
+    "CONVEX_FLOW/nu2": (3, ETA * CONVEX[2]),
+    "EXECUTED_CONVEX_FLOW": (3, 1.125 * descent_price(CONVEX[0], CONVEX[1] / 2, CONVEX[2])),
+    "CONVEX_FIRINGS": (3, coarse),
+    "COARSE_CONVEX_ROUGH": (3, 3000 * (20 + rough * coarse) * 2.8**3),
+    "FAMILY": (3, (0.2 * MU * 0.3 / injected) ** -0.5 / (0.7 / injected) * spent * MU**1.5),
+    "BEST/theta": (3, 0.4),
+    "BEST/split": (3, 1 / 3),
+    "BEST/young": (3, 1 / 3),
+}
 TABLE["LAMBDA_SECOND"] = (3, backwards / (C / (MU * EPS) ** 0.5) ** 3)
 
 
