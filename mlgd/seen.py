@@ -29,10 +29,23 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     floor = floor if floor > 0 else x * (x / following) ** UNSEEN if np.isfinite(following) else x
     if not floor < x * (1 - 1e-9):
         return nodes, weights
-    low, high = x, 1e9 * x  # the upper end b, with (b - floor)/log(b/floor) = x
-    for _ in range(100):
-        b = np.sqrt(low * high)
-        low, high = (b, high) if (b - floor) / np.log(b / floor) < x else (low, b)
+    top = nodes.max()  # eigenvalues end here: a lump too near to it is spread less far down
+
+    def mean(low, high):
+        return (high - low) / np.log(high / low) if high > low * (1 + 1e-12) else high
+
+    if mean(floor, top) <= x:
+        low, high, b = floor, x, top
+        for _ in range(100):
+            floor = np.sqrt(low * high)
+            low, high = (floor, high) if mean(floor, b) < x else (low, floor)
+    else:
+        low, high = x, top
+        for _ in range(100):
+            b = np.sqrt(low * high)
+            low, high = (b, high) if mean(floor, b) < x else (low, b)
+    if not floor < x * (1 - 1e-9):
+        return nodes, weights
     edges = np.geomspace(floor, b, CELLS + 1)
     cells = np.diff(edges) / np.log(edges[1:] / edges[:-1])
     return np.concatenate([np.delete(nodes, i), cells]), np.append(np.delete(weights, i), np.full(CELLS, mass / CELLS))
