@@ -216,6 +216,34 @@ SIMILAR_BUDGET = {
     "noise": (sigma**2 + delta**2) * WEIGHT_SQUARES / WEIGHT_SUM,
 }
 STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance to the minimizer
+# What T steps promise at any horizon: the loss is at most RADIUS^2 over twice the total weight; the scheme that is run, and the
+# paper's (step eta, weights eta (t+1)/2, whose total eta (T+1)^2/4 is not their sum).
+PAPER_WEIGHTS = {
+    "sum": eta * T * (T + 3) / 4,
+    "squares": eta**2 * T * (2 * T**2 + 9 * T + 13) / 24,
+    "total": eta * (T + 1) ** 2 / 4,
+}
+_MOVED = {"run": (WEIGHT_SUM, WEIGHT_SQUARES), "paper": (PAPER_WEIGHTS["sum"], PAPER_WEIGHTS["squares"])}
+RADIUS = {
+    name: delta * s + sp.sqrt((delta * s) ** 2 + d0**2 + 2 * (delta**2 + sigma**2) * q)
+    for name, (s, q) in _MOVED.items()
+}
+# Its price, every accuracy on sale: SIMILAR_FACTOR (most steps of a stage) times ROUNDED (fewest) times (c d0/eps)^gamma, or
+# times STAGE_SUM (c/sqrt(mu eps))^gamma where it restarts. Where nothing costs less than a unit, add COARSE_SIMILAR or COARSE_RESTARTED.
+LAMBDA_SIMILAR = PAIR * 2 ** (gamma - 2) * 6 ** (gamma - 1) * C_GAMMA
+SIMILAR_FACTOR = {
+    "HTMC": LAMBDA_SIMILAR,
+    "MC": sp.Rational(729, 32) * sp.log(112 * T / 9, 2) ** 2,
+    "ETMC": (1 + PAIR / (1 - RATIO)) * (54 / (1 - RATIO)) ** (gamma / 2) * T ** (1 - gamma / 2),
+}
+ROUNDED = ((T + 1) / (T - 1)) ** gamma
+STAGE_SUM = 2**gamma * (1 + 1 / (1 - 2 ** (-gamma / 2)))
+SIMILAR_STEPS = 1 + sp.sqrt(3 * d0**2 / (eta * eps))
+STAGE_STEPS = 1 + sp.sqrt(12 / (eta * mu))
+STAGES = sp.Max(1, sp.log(mu * d0**2 / eps, 2))
+COARSE_SIMILAR = SIMILAR_STEPS * FIRST
+COARSE_RESTARTED = STAGES * STAGE_STEPS * FIRST
+CHAIN = sp.sqrt(sp.Rational(3, 32) * _Z) - 1  # exact gradients without which no method in their span reaches eps
 
 _T = ACCELERATED["convex"]["T"]
 MULTIPLIER = {  # what a method's bound is, over plain multilevel descent's, in the paper

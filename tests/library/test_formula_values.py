@@ -45,6 +45,12 @@ def descent_price(steps, delta, sigma2):
     return steps * C3 * C**3 / (delta * sigma2)
 
 
+def largest_radius(alpha):
+    """The root of r^2/2 = d0^2/2 + delta r sum(alpha) + (delta^2 + sigma^2) sum(alpha^2)."""
+    noise = (DELTA**2 + SIGMA**2) * (alpha**2).sum()
+    return brentq(lambda r: r * r / 2 - D0**2 / 2 - DELTA * alpha.sum() * r - noise, 0, 1e6)
+
+
 LOG_R = 1 + math.log(MU * D0**2 / EPS)
 CONVEX = (4 * D0**2 / (ETA * EPS), EPS / (16 * D0), EPS / (4 * ETA))
 TABLE = {  # name: (gamma, value); entries of dictionaries are name/key
@@ -132,6 +138,23 @@ TABLE = {  # name: (gamma, value); entries of dictionaries are name/key
     "SIMILAR_BUDGET/bias": (3, 3 * DELTA),
     "SIMILAR_BUDGET/noise": (3, (SIGMA**2 + DELTA**2) * (weights**2).sum() / weights.sum()),
     "STAGE_TARGET": (3, MU * (D0**2 / 2) / 2),  # strong convexity: loss mu/2 |y|^2 at half the squared distance
+    "PAPER_WEIGHTS/sum": (3, (ETA * np.arange(2, STEPS + 2) / 2).sum()),
+    "PAPER_WEIGHTS/squares": (3, ((ETA * np.arange(2, STEPS + 2) / 2) ** 2).sum()),
+    "PAPER_WEIGHTS/total": (3, (ETA * (STEPS + 1) / 2) ** 2 / ETA),  # the step is alpha^2 over the total
+    "RADIUS/run": (3, largest_radius(weights)),
+    "RADIUS/paper": (3, largest_radius(ETA * np.arange(2, STEPS + 2) / 2)),
+    "LAMBDA_SIMILAR": (3, 1.125 * 2 * 36 * C3),
+    "SIMILAR_FACTOR/HTMC": (3, 81 * C3),
+    "SIMILAR_FACTOR/MC": (2, 54 * 27 / 16 * (1 + 0.5 * math.log2(28 * 50 / 9)) ** 2),
+    "SIMILAR_FACTOR/ETMC": (1, (1 + 1.5 * rising) * math.sqrt(54 * rising * 50)),
+    "ROUNDED": (3, (weights.sum() / weights[:-1].sum()) ** 3),  # the next target that whole steps serve, over the last
+    "STAGE_SUM": (3, 8 + sum(8 * 2.0 ** (-1.5 * i) for i in range(99))),
+    "SIMILAR_STEPS": (3, 1 + brentq(lambda t: ETA * t**2 / 2 - 1.5 * D0**2 / EPS, 1, 1e6)),
+    "STAGE_STEPS": (3, 1 + brentq(lambda t: ETA * t**2 / 2 - 6 / MU, 1, 1e6)),
+    "STAGES": (3, math.log(150) / math.log(2)),
+    "COARSE_SIMILAR": (3, (1 + brentq(lambda t: ETA * t**2 / 2 - 1.5 * D0**2 / EPS, 1, 1e6)) * 2.8**3),
+    "COARSE_RESTARTED": (3, math.log2(150) * (1 + 1500**0.5) * 2.8**3),
+    "CHAIN": (3, brentq(lambda t: 3 * BETA * D0**2 / (32 * (t + 1) ** 2) - EPS, 0, 1e6)),
 }
 backwards = quad(
     lambda s: C3 * C**3 / ((MU * EPS / 8) ** 0.5 * math.exp(MU * s / 8) * EPS / 4 * math.exp(MU * s / 4)), 0, 600.0
