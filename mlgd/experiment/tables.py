@@ -93,9 +93,16 @@ class Findings:
         """Median flops at the targets of table 3, where at least half of the seeds reached them."""
         return across_seeds(self.flops(method, every))[1][ROWS]
 
+    def both(self, form: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Costs of the fixed level and of the telescope at the targets of table 3, of seeds that reached them with both; else nan."""
+        one, other = self.flops("fixed", every)[:, ROWS], self.flops(form, every)[:, ROWS]
+        reached = np.isfinite(one) & np.isfinite(other)
+        return np.where(reached, one, np.nan), np.where(reached, other, np.nan)
+
     def advantage(self, form: str, every: int = 1) -> np.ndarray:
-        """Ratio of the medians, fixed over multilevel, at the targets of table 3."""
-        return self.medians("fixed", every) / self.medians(form, every)
+        """Ratio of the medians, fixed over multilevel, at the targets of table 3, over the seeds that reached them with both."""
+        one, other = self.both(form, every)
+        return np.nanmedian(one, axis=0) / np.nanmedian(other, axis=0)
 
 
 def exponents_table(found: Findings) -> str:
