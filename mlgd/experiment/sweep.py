@@ -45,11 +45,10 @@ def sweep(
     return [future.result() for future in futures]
 
 
-class Dots:
-    """Progress as one growing line on standard output, the same whatever order the seeds finish in."""
-
-    def __call__(self, done: int, total: int) -> None:
-        print(f"{total} seeds |" if done == 0 else "#", end="|\n" if done == total else "", flush=True)
+def quarters(done: int, total: int) -> None:
+    """Progress on standard output: a line after each quarter of the seeds, the same whatever order they finish in."""
+    if done and 4 * done // total > 4 * (done - 1) // total:
+        print(f"{done} of {total} seeds", flush=True)
 
 
 def read(path: str | Path) -> list[SeedResult]:

@@ -10,7 +10,7 @@ import pytest
 from mlgd.experiment import sweep as module
 from mlgd.experiment.protocol import Protocol, run_seed
 from mlgd.experiment.store import read_signed, write_signed
-from mlgd.experiment.sweep import Dots, read, sweep
+from mlgd.experiment.sweep import quarters, read, sweep
 from mlgd.experiment.tables import Findings, costs_table, exponents_table
 
 TINY = Protocol(m=96, n=1024, ladder=(1, 4, 16), seeds=(0, 1, 2), max_flops=2e6, max_steps=2000, scales=(1, 4))
@@ -76,10 +76,10 @@ def test_same_numbers_on_dask_when_a_worker_dies(tmp_path):
         assert same(results, sweep(protocol, one))
 
 
-def test_dots_are_one_line(capsys):
-    for done in (0, 1, 2, 3):
-        Dots()(done, 3)
-    assert capsys.readouterr().out == "3 seeds |###|\n"
+def test_progress_is_a_line_per_quarter(capsys):
+    for done in range(11):
+        quarters(done, 10)
+    assert capsys.readouterr().out == "".join(f"{n} of 10 seeds\n" for n in (3, 5, 8, 10))
 
 
 def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):
