@@ -19,7 +19,7 @@ def over_target(
     targets: Sequence[float], proved: Mapping[float, Mapping[str, Sequence[float]]], means: Mapping
 ) -> Figure:
     """Price over one gradient against the target: proved on the left, in hindsight (kappa 100, gamma 3) on the right."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.5), layout="constrained")
     for gamma, curves in proved.items():
         for name, color in (("plain", ORANGE), ("anchored", BLUE)):
             dashes, marker = ("-", "o") if gamma > 2 else ("--", "s")
@@ -43,7 +43,7 @@ def over_target(
 
 def over_change(changes: Sequence[float], prices: Mapping[float, Mapping[str, Sequence[float]]]) -> Figure:
     """Price over one gradient against l d0, one panel per rate."""
-    figure, axes = plt.subplots(1, len(prices), figsize=(9.6, 3.6), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, len(prices), figsize=(9.6, 3.0), layout="constrained", sharey=True)
     for ax, (gamma, curves) in zip(axes, prices.items(), strict=True):
         for name, color, marker in (("plain", ORANGE, ""), ("anchored", BLUE, "o"), ("corrected", GREEN, "^")):
             ax.plot(changes, curves[name], color=color, marker=marker, label=name)

@@ -276,3 +276,17 @@ def random_parameters(rng) -> dict:
         "c": 10.0 ** rng.uniform(-2, 1),
         "l": 10.0 ** rng.uniform(-2, 2) / d0,
     }
+
+
+def one_set(seed: int, stretch: float = 1.0) -> tuple[float, float, float]:
+    """The largest distance, the loss and the price over their bounds, for one random set of parameters and errors.
+
+    Every other set is the flat extreme. With `stretch` the errors are that many times what the levels declare.
+    """
+    rng = np.random.default_rng([seed, 13])
+    numbers = random_parameters(rng)
+    first = math.floor(-math.log2(numbers["mu"] * numbers["d0"])) - 1
+    s = dyadic(**numbers, first=first, levels=40)
+    plan = epochs(s, numbers["gamma"], rng.uniform(0.05, 0.5), rng.uniform(0.02, 0.5), rng.uniform(2, 20))
+    reached = worst(replace(s, accuracy=stretch * s.accuracy), plan, rng, flat=seed % 2 == 0, most=2)
+    return *reached, price(s, plan) / price_bound(s, numbers["gamma"], plan)

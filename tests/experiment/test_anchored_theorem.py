@@ -113,3 +113,8 @@ def test_what_is_lower_order_vanishes():
     numbers = {"gamma": 3.0, "x": 0.1, "rho": 8.0, "mu": 0.01, "l": 1.0}
     shares = [theorem.value(theorem.LAST_SHARE, eps=eps, **numbers) for eps in (1e-6, 1e-8)]
     assert shares[1] == pytest.approx(shares[0] / 100)
+
+
+def test_a_set_is_within_its_bounds_and_larger_errors_break_them():
+    assert all(max(theorem.one_set(seed)) <= 1 + 1e-12 for seed in range(100))
+    assert any(max(theorem.one_set(seed, 1.5)) > 1 for seed in range(100))
