@@ -1,0 +1,191 @@
+"""Schedules at their worst: exact moments and prices of scheduled plans and of the jump process on one line, both readings."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlgd import Hierarchy, Plan, Problem, Schedule, plan
+from mlgd import formulas as F
+from mlgd.jumps import exponential_schedule, proposition_schedule
+
+PIECES = 6  # of each stretch of a schedule, on which rates are taken as constant
+
+
+def problems(count: int, rng, smallest: float = 2.1) -> list[tuple[Problem, float]]:
+    """Random strongly convex problems with a target each; the first ones sit at the corners of the range."""
+    rng = np.random.default_rng(rng)
+    corners = [(q, k, e, g) for q in (1e-3, 1e3) for k in (1.0, 1e8) for e in (1e-8, 0.9) for g in (smallest, 6.0)]
+    found = []
+    for i in range(count):
+        c, kappa, share, gamma = (
+            corners[i]
+            if i < len(corners)
+            else (10 ** rng.uniform(-3, 3), 10 ** rng.uniform(0, 8), 10 ** rng.uniform(-8, 0), rng.uniform(smallest, 6))
+        )
+        beta, d0 = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-1, 1)
+        worth = math.exp(rng.uniform(math.log(beta / kappa), math.log(beta)))  # targets from mu d0^2 to beta d0^2
+        found.append((Problem(beta=beta, mu=beta / kappa, d0=d0, gamma=gamma, c=c), share * worth * d0**2))
+    return found
+
+
+# --- discrete time ------------------------------------------------------------------------------------------------
+
+
+def every_accuracy(problem: Problem, eps: float) -> Problem:
+    """The problem with every accuracy on sale: its ladder begins where the oldest block draws a level with certainty."""
+    oldest = plan(problem, eps, "scheduled").stages[0]
+    numbers = {"delta": oldest.delta, "sigma": oldest.sigma, "gamma": problem.gamma}
+    return replace(problem, first=math.floor(min(F.value(F.START["HTMC"], **numbers), -math.log2(oldest.delta))))
+
+
+def plan_loss(bill: Plan, curvature: float) -> float:
+    """E of curvature/2 y^2 at the output of a plan with growing weights, exact; every error as large as it may be.
+
+    The moments of the iterate and of the weighted sum obey a linear recursion, so a stage is one matrix power.
+    """
+    d0, shrink, keep, eta = bill.problem.d0, 1 - bill.eta * curvature, 1 / bill.growth, bill.eta
+    # the moments 1, y, y^2, sum, sum y, sum^2, mass, from either side: errors that push towards the minimizer, or away
+    state = np.array([[1.0, 1.0], [d0, -d0], [d0**2, d0**2], *np.zeros((4, 2))])
+    for stage in bill.stages:
+        t = bill.telescope(bill.problem.prices(stage.delta), stage)
+        offsets = errors(t.levels)
+        bias, noise = offsets[-1], float((1 / t.p - 1) @ np.diff(offsets, prepend=0.0) ** 2)
+        step = np.zeros((7, 7))
+        step[0, 0] = 1
+        step[1, [0, 1]] = -eta * bias, shrink
+        step[2, [0, 1, 2]] = eta**2 * (bias**2 + noise), -2 * shrink * eta * bias, shrink**2
+        step[3, [1, 3]] = 1, keep
+        step[4, [1, 2, 3, 4]] = -eta * bias, shrink, -keep * eta * bias, keep * shrink
+        step[5, [2, 4, 5]] = 1, 2 * keep, keep**2
+        step[6, [0, 6]] = 1, keep
+        state = np.linalg.matrix_power(step, stage.steps) @ state
+    return float((curvature / 2 * state[5] / state[6] ** 2).max())
+
+
+def errors(levels) -> np.ndarray:
+    """Errors of full size 2^-k and alternating sign, so that increments are 3 * 2^-k."""
+    return np.array([(-1.0 if k % 2 else 1.0) * 2.0**-k for k in levels])
+
+
+# --- the jump process ----------------------------------------------------------------------------------------------
+
+
+def first_for_flow(problem: Problem, eps: float, horizon: float) -> int:
+    """A first level so coarse that its scheduled rate is at least 4 beta from the start on: every accuracy on sale."""
+    at = {"mu": problem.mu, "eps": eps, "horizon": horizon, "t": 0.0}
+    delta2, nu2 = F.value(F.SCHEDULE["delta"], **at) ** 2, F.value(F.SCHEDULE["nu2"], **at)
+    return math.floor(-0.5 * math.log2(max(delta2 / 2, 2 * problem.beta * nu2 / 9)))
+
+
+def raised(
+    h: Hierarchy, problem: Problem, eps: float, horizon: float, kink: float = 0.0, relax: float = 2.0
+) -> Schedule:
+    """The schedule of the book's theorem; the coarsest level fires at max(4 beta, R r_0), R = 1 where the loss is smooth."""
+    factor = F.value(F.ROUGH, first=h.levels[0], kink=kink)
+    schedule = proposition_schedule(h, problem.mu, eps, problem.gamma, horizon, 4 * problem.beta / factor, relax)
+    return _times(schedule, factor)
+
+
+def flat(h: Hierarchy, problem: Problem, eps: float, kink: float = 0.0) -> Schedule:
+    """The same without strong convexity: constant accuracies, equal weights."""
+    factor, numbers = F.value(F.ROUGH, first=h.levels[0], kink=kink), {"d0": problem.d0, "eps": eps}
+    delta, nu2 = (F.value(F.CONVEX_FLOW[name], **numbers) for name in ("delta", "nu2"))
+    schedule = exponential_schedule(
+        h, (delta, 0.0), (nu2, 0.0), problem.gamma, 4 * problem.d0**2 / eps, coarsest=4 * problem.beta / factor
+    )
+    return _times(schedule, factor)
+
+
+def _times(schedule: Schedule, factor: float) -> Schedule:
+    def rates(times):
+        out = schedule.rates(times)
+        out[0] *= factor
+        return out
+
+    return replace(schedule, rates=rates)
+
+
+def flow_loss(schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = PIECES) -> float:
+    """E of curvature/2 y^2 at the output of the jump process, from distance d0; every error as large as it may be.
+
+    The generator maps moments to moments linearly: a piece of time is one matrix exponential, with its middle's rates.
+    """
+    ends = np.concatenate(
+        [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)] + [[horizon]]
+    )
+    rates = schedule.rates((ends[:-1] + ends[1:]) / 2)
+    offsets = errors(schedule.levels)  # A_k(y) = curvature y + offset
+    increments = np.diff(offsets, prepend=0.0)
+    used = rates > 0
+    bias = offsets[used.sum(axis=0) - 1]
+    noise = np.divide(increments[:, None] ** 2, rates, out=np.zeros_like(rates), where=used).sum(axis=0)
+    inverse, weight, one = 1 / rates[0], schedule.weight, np.ones_like(bias)
+    generator = np.zeros((bias.size, 7, 7))  # 1, y, y^2, sum, sum y, sum^2, mass; d sum = (y - weight sum) dt
+    entries = {
+        (1, 0): -bias, (1, 1): -curvature * one,
+        (2, 0): noise, (2, 1): 2 * (curvature * offsets[0] * inverse - bias), (2, 2): curvature**2 * inverse - 2 * curvature,
+        (3, 1): one, (3, 3): -weight * one,
+        (4, 2): one, (4, 3): -bias, (4, 4): -(curvature + weight) * one,
+        (5, 4): 2 * one, (5, 5): -2 * weight * one, (6, 0): one, (6, 6): -weight * one,
+    }  # fmt: skip
+    for place, value in entries.items():
+        generator[(slice(None), *place)] = value
+    d0 = problem.d0
+    state = np.array([[1.0, 1.0], [d0, -d0], [d0**2, d0**2], *np.zeros((4, 2))])
+    for matrix in _exponentials(generator * np.diff(ends)[:, None, None]):
+        state = matrix @ state
+    return float((curvature / 2 * state[5] / state[6] ** 2).max())
+
+
+def _exponentials(matrices: np.ndarray, terms: int = 12) -> np.ndarray:
+    """The exponential of each matrix of a stack: Taylor's series of a small part of it, squared back."""
+    squarings = max(0, math.ceil(math.log2(max(1e-300, float(np.abs(matrices).sum(axis=2).max())))) + 2)
+    small, out = matrices / 2.0**squarings, np.eye(matrices.shape[1]) + np.zeros_like(matrices)
+    for k in range(terms, 0, -1):
+        out = np.eye(matrices.shape[1]) + small @ out / k
+    for _ in range(squarings):
+        out = out @ out
+    return out
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A jump process as a theorem sets it: the ladder's prices, the rates, and for how long."""
+
+    h: Hierarchy
+    schedule: Schedule
+    horizon: float
+
+    @property
+    def price(self) -> float:
+        return self.schedule.expected_cost(self.h, self.horizon)
+
+
+def setting(problem: Problem, eps: float, sold: bool = False, kink: float = 0.0, relax: float = 2.0) -> Setting:
+    """The theorem's process at its shortest horizon; `sold`: every accuracy is on sale. mu = 0: constant accuracies."""
+    if not problem.mu:
+        numbers = {"d0": problem.d0, "eps": eps}
+        h = problem.prices(F.value(F.CONVEX_FLOW["delta"], **numbers))
+        return Setting(h, flat(h, problem, eps, kink), F.value(F.CONVEX_FLOW["horizon"], **numbers))
+    numbers = {"mu": problem.mu, "eps": eps}
+    horizon = F.value(F.FLOW_HORIZON, d0=problem.d0, **numbers)
+    end = F.value(F.SCHEDULE["delta"], horizon=horizon, t=horizon, **numbers)
+    first = first_for_flow(problem, eps, horizon) if sold else problem.first
+    h = replace(problem, first=first).prices(end / math.sqrt(relax))
+    return Setting(h, raised(h, problem, eps, horizon, kink, relax), horizon)
+
+
+def flow_price(problem: Problem, eps: float, added=0, sold: bool = False, kink: float = 0.0) -> float:
+    """The exact price of the theorem's jump process over its bound, that of every accuracy on sale plus `added`."""
+    case = setting(problem, eps, sold, kink)
+    numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0")}
+    numbers |= {"eps": eps, "horizon": case.horizon, "kink": kink, "first": case.h.levels[0]}
+    return case.price / F.value((F.EXECUTED_FLOW if problem.mu else F.EXECUTED_CONVEX_FLOW) + added, **numbers)
+
+
+def plan_price(problem: Problem, eps: float, added=0) -> float:
+    """The expected price of a scheduled plan over its bound, that of every accuracy on sale plus the formula `added`."""
+    bill = plan(problem, eps, "scheduled")
+    numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0", "first")}
+    return bill.expected_cost / F.value(F.EXECUTED_DISCRETE + added, eps=eps, eta=bill.eta, **numbers)

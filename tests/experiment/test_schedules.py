@@ -1,0 +1,140 @@
+"""The schedule's theorems, over random problems and the corners of their range: prices and exact moments never exceed the bounds."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlgd import Problem, flow, minimize, plan
+from mlgd import formulas as F
+from mlgd.experiment import schedules as S
+from mlgd.experiment.worst import ladder
+
+CASES = S.problems(200, 0)
+PROBLEM, TARGET = Problem(beta=4.0, mu=1.0, d0=1.0, gamma=3.0, c=0.13), 0.02
+
+
+def test_a_scheduled_plan_costs_at_most_its_bound():
+    ratios = [S.plan_price(p, e, F.COARSE_DISCRETE) for p, e in CASES]
+    assert 0.9 < max(ratios) <= 1
+    sold = [S.plan_price(S.every_accuracy(p, e), e) for p, e in CASES[:80]]
+    assert 0.3 < max(sold) <= 1
+    assert (
+        max(S.plan_price(p, e) for p, e in CASES[:80]) > 1
+    )  # where nothing costs less than a unit, the coarse term is needed
+
+
+def test_a_scheduled_plan_reaches_its_target():
+    for p, e in CASES[:80]:
+        bill = plan(p, e, "scheduled")
+        assert bill.budget.total <= e * (1 + 1e-9)
+        assert max(S.plan_loss(bill, q) for q in (p.mu, math.sqrt(p.mu * p.beta), p.beta)) <= e
+
+
+def test_the_moments_of_a_plan_are_those_of_its_recursion():
+    bill = plan(PROBLEM, TARGET, "scheduled")
+    curvature, worst = 2.0, 0.0
+    for side in (1.0, -1.0):
+        y, yy, mean, square, cross, mass = side, 1.0, 0.0, 0.0, 0.0, 0.0
+        for stage in bill.stages:
+            h = ladder(PROBLEM, PROBLEM.prices(stage.delta).levels, curvature)
+            t = bill.telescope(h, stage)
+            bias, noise = float(t.mean(np.zeros(1))[0]), t.variance(np.zeros(1))
+            for _ in range(stage.steps):
+                mass = 1 + mass / bill.growth
+                w = 1 / mass
+                mean, cross, square = (
+                    (1 - w) * mean + w * y,
+                    (1 - w) * cross + w * yy,
+                    (1 - w) ** 2 * square + 2 * w * (1 - w) * cross + w * w * yy,
+                )
+                shrink = 1 - bill.eta * curvature
+                yy = shrink**2 * yy - 2 * shrink * bill.eta * bias * y + bill.eta**2 * (bias**2 + noise)
+                cross = shrink * cross - bill.eta * bias * mean
+                y = shrink * y - bill.eta * bias
+        worst = max(worst, curvature / 2 * square)
+    assert S.plan_loss(bill, curvature) == pytest.approx(worst, rel=1e-9)
+
+
+def test_the_jump_process_costs_at_most_its_bound():
+    assert 0.9 < max(S.flow_price(p, e, F.COARSE_FLOW) for p, e in CASES) <= 1
+    assert 0.3 < max(S.flow_price(p, e, sold=True) for p, e in CASES) <= 1
+    kinks = np.random.default_rng(1).choice([0.01, 1.0, 100.0], len(CASES))
+    rough = [S.flow_price(p, e, F.COARSE_ROUGH, kink=k) for (p, e), k in zip(CASES, kinks, strict=True)]
+    old = [S.flow_price(p, e, F.COARSE_FLOW, kink=k) for (p, e), k in zip(CASES, kinks, strict=True)]
+    assert 0.3 < max(rough) <= 1 < max(old)  # without the factor of the coarsest level the bound is false
+    convex = [(replace(p, mu=0.0), e, k) for (p, e), k in zip(CASES, kinks, strict=True)]
+    assert 0.3 < max(S.flow_price(p, e, F.COARSE_CONVEX_ROUGH, kink=k) for p, e, k in convex) <= 1
+
+
+@pytest.mark.parametrize("sold", [False, True])
+def test_the_jump_process_reaches_its_target(sold):
+    for p, e in CASES[:80]:
+        case = S.setting(p, e, sold)
+        assert max(S.flow_loss(case.schedule, p, case.horizon, q) for q in (p.mu, p.beta)) <= e
+
+
+def test_without_strong_convexity_too():
+    for p, e in CASES[:80]:
+        flat = replace(p, mu=0.0)
+        case = S.setting(flat, e)
+        assert max(S.flow_loss(case.schedule, flat, case.horizon, p.beta / x) for x in (1, 1e3, 1e6)) <= e
+
+
+def test_bias_and_variance_are_those_of_the_theorem():
+    for p, e in CASES:
+        case = S.setting(p, e)
+        times = case.horizon * np.array([0.03, 0.5, 0.98])
+        rates, accuracy = case.schedule.rates(times), np.array([case.h.accuracy(k) for k in case.schedule.levels])
+        for t, row in zip(times, rates.T, strict=True):
+            at = {"mu": p.mu, "eps": e, "horizon": case.horizon, "t": float(t)}
+            delta, nu2 = F.value(F.SCHEDULE["delta"], **at) / math.sqrt(2), F.value(F.SCHEDULE["nu2"], **at) / 2
+            used = row > 0
+            assert accuracy[used][-1] <= max(delta * (1 + 1e-9), accuracy[0])
+            assert accuracy[used].size == 1 or 2 * accuracy[used][-1] > delta
+            variance = float((9 * accuracy[used] ** 2 / row[used]).sum())
+            assert variance <= nu2 * (1 + 1e-9)
+            assert row[0] >= 4 * p.beta * (1 - 1e-9)
+            if row[0] > 4 * p.beta * 1.001:
+                assert variance == pytest.approx(nu2, rel=1e-9)  # no more is bought than is needed
+
+
+def test_the_rate_of_a_kink():
+    case, plain = S.setting(PROBLEM, TARGET, kink=1.0), S.setting(PROBLEM, TARGET)
+    factor = F.value(F.ROUGH, first=PROBLEM.first, kink=1.0)
+    times = np.linspace(0.1, case.horizon - 0.1, 9)
+    low = S.proposition_schedule(case.h, 1.0, TARGET, 3.0, case.horizon, 0.0, 2.0).rates(times)
+    np.testing.assert_allclose(case.schedule.rates(times)[0], np.maximum(16.0, factor * low[0]))
+    np.testing.assert_allclose(case.schedule.rates(times)[1:], plain.schedule.rates(times)[1:])
+
+
+def test_the_moments_of_the_jump_process_are_those_of_runs():
+    coarse = Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3.0, c=1.0)
+    case = S.setting(coarse, 0.3)
+    h = ladder(coarse, case.h.levels, 1.0)
+    losses = [
+        float(flow(h, [side], case.schedule, case.horizon, [side > 0, n]).y[0]) ** 2 / 2
+        for side in (1.0, -1.0)
+        for n in range(400)
+    ]
+    means = [np.mean(losses[:400]), np.mean(losses[400:])]
+    error = max(np.std(losses[:400]), np.std(losses[400:])) / 20
+    expected = S.flow_loss(case.schedule, coarse, case.horizon, 1.0)
+    assert abs(max(means) - expected) <= 4.9 * error
+    assert S.flow_loss(case.schedule, coarse, case.horizon, 1.0, 20) == pytest.approx(expected, rel=1e-3)
+
+
+def test_ten_times_the_tolerances_are_noticed():
+    fine = Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3.0, c=0.13)
+    lax = S.setting(fine, 0.005, relax=0.02)
+    assert S.flow_loss(lax.schedule, fine, lax.horizon, 1.0) > 0.005
+    right = S.setting(fine, 0.005)
+    assert S.flow_loss(right.schedule, fine, right.horizon, 1.0) < 0.005 / 10
+
+
+def test_a_run_of_a_scheduled_plan_pays_what_it_says():
+    bill = plan(PROBLEM, TARGET, "scheduled")
+    h = ladder(PROBLEM, PROBLEM.prices(bill.delta).levels, 1.0)
+    costs = [minimize(h, np.ones(1), bill, rng=n).cost / bill.expected_cost for n in range(60)]
+    assert abs(np.mean(costs) - 1) <= 5.5 * np.std(costs, ddof=1) / math.sqrt(60)
