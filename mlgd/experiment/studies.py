@@ -5,8 +5,7 @@ The paper's appendix E.1.2, E.2 and E.4, and what the paper leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,11 +42,6 @@ def profiles(designs: Sequence[Design], k_max: int, steps: Sequence[int] = PROBE
         Profile(p.design, read, p.biases(read), p.biases(read, True), p.floor(k_max), p.smoothness(k_max))
         for p in reduce(designs, k_max, steps)
     ]
-
-
-def gather(executor: Executor, function: Callable, arguments: Sequence[tuple]) -> list:
-    """function(*a) for every a, on the executor, in order."""
-    return [f.result() for f in [executor.submit(function, *a) for a in arguments]]
 
 
 def predicted_rate(levels: np.ndarray, design: Design, start: int) -> float:
