@@ -83,6 +83,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from mlgd.experiment import large  # by its own name, so that workers find its tasks
-
-    sys.exit(large.main())
+    sys.exit(main())
