@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     k_max, n = sizes(options.m)
     design = Design(m=options.m, n=n, seed=options.seed, pairs=True)
-    meter = Meter(options.m * (2.0 * n + 60 * k_max))
+    meter = Meter(options.m * (2.0 * n + 24 * k_max))  # two passes, and some two dozen over the first k_max columns
     if options.dask:
         from distributed import Client, LocalCluster
 
