@@ -12,7 +12,7 @@ import numpy as np
 
 from .hierarchy import Hierarchy, function, positive, shown
 from .plans import Problem
-from .rates import Line, Regularity, line, regularity
+from .rates import Line, Regularity, beyond, line, regularity
 
 NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Monte Carlo rate; a wider one tells nothing
 
@@ -103,12 +103,18 @@ class Audit:
 
     @property
     def tail(self) -> float:
-        """What lies beyond an increment, in units of it, if the ladder went on as it does: ratio/(1 - ratio)."""
+        """What lies beyond an increment, in units of it, if the ladder went on as it does.
+
+        Errors that fall by `ratio` per level and keep their direction sum up to ratio/(1 - ratio). Where directions change,
+        as the angle between increments tells, the increment is mostly the error of the level before, and less is left.
+        """
         used = list(self.law.used)
         if not self.law.slope > 0 or len(used) < 2:
             return 1.0  # as if increments halved; a warning says that it is not known
         ratio = 2.0 ** (-self.law.slope * float(np.mean(np.diff(np.log2(self.price[used])))))
-        return ratio / (1 - ratio)
+        steps = np.diff([self.values[self.levels[i]].ravel() for i in (used[0] - 1, *used)], axis=0)
+        steps /= np.linalg.norm(steps, axis=1, keepdims=True)
+        return beyond(ratio, float(np.mean(np.sum(steps[1:] * steps[:-1], axis=1)[-3:])))
 
     @cached_property
     def hierarchy(self) -> Hierarchy:

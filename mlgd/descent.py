@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .anchored_runs import anchored, corrected
+from .choices import chosen
 from .hierarchy import Hierarchy, positive
 from .results import Result, State
 from .runs import Method, Run
@@ -52,10 +53,14 @@ def minimize(
     _refuse(h, plan, eps, max_cost, loss, callback, executor)
     eps = None if eps is None else positive("eps", eps)
     max_cost = None if max_cost is None else positive("max_cost", max_cost)
-    if plan is None:  # mlgd.choices picks one from (h, y0, eps, max_cost, rng)
-        raise NotImplementedError("a run without a plan is not there yet: give a plan, mlgd.plan(problem, eps, on=h)")
-    run = Run(h, y0, plan, rng, loss, callback, max_cost, progress, checkpoint, executor)
-    return run.go(METHODS.get(plan.method, averaged))
+
+    def run(rng, plan, y, limit, path) -> Result:
+        prepared = Run(h, y, plan, rng, loss, callback, limit, progress, path, executor)
+        return prepared.go(METHODS.get(plan.method, averaged))
+
+    if plan is None:
+        return chosen(h, y0, eps, max_cost, rng, run, loss, callback, checkpoint)
+    return run(rng, plan, y0, max_cost, checkpoint)
 
 
 def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:

@@ -26,6 +26,21 @@ def student(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
+def beyond(ratio: float, cosine: float) -> float:
+    """The error of a level over its increment, for errors that fall by `ratio` per level, from the angle of increments.
+
+    Errors e_k = ratio^k u_k of one size whose directions have correlation rho^j over j levels make increments
+    e_k - e_{k-1} with the cosine (rho (1 + r^2) - r (1 + rho^2))/(1 + r^2 - 2 rho r): solved for rho.
+
+    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.4), 9)  # one direction; directions of their own, 1/sqrt(5)
+    (1.0, 0.447213595)
+    """
+    half = (1 + ratio**2) / 2 + cosine * ratio
+    rho = (half - math.sqrt(max(half**2 - ratio * (ratio + cosine * (1 + ratio**2)), 0.0))) / ratio
+    rho = min(max(rho, -1.0), 1.0)
+    return ratio / math.sqrt(1 + ratio**2 - 2 * rho * ratio)
+
+
 @dataclass(frozen=True)
 class Line:
     """log2 size = at - slope log2 price over the indices `used`, with a range for the slope."""

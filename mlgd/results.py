@@ -1,7 +1,8 @@
 """What a run hands back: where it ended, what it paid and why it ended, also under the names of scipy's users."""
 
 import logging
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
@@ -37,6 +38,8 @@ class Result:
 
     status: 'done', 'stopped' (by a callback or an interrupt), 'budget', 'diverged' or 'failed' (`error` holds what a
     level raised). `promise` is the kind of promise that stands for y: 'proved', 'quadratic', 'measured', or 'none'.
+    A run without a plan also has `estimate` (of the loss at y above the minimum), `choices` (what it decided, in
+    sentences), `cost_by_purpose`, and the status 'missed' where the estimate stayed above eps.
     """
 
     y: np.ndarray
@@ -49,6 +52,9 @@ class Result:
     trace: Trace
     promise: str = "none"
     error: Exception | None = None
+    estimate: float = math.nan
+    choices: tuple[str, ...] = ()
+    cost_by_purpose: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, y, meter, rows, steps, status, message, **more) -> "Result":
@@ -93,6 +99,12 @@ class Result:
             ("loss", f"{self.fun:.4g}" if self.fun == self.fun else "not recorded: give minimize a `loss`"),
             ("y", f"shape {self.y.shape}, {point}"),
         ]
+        if self.cost_by_purpose:
+            rows[2:3] = [
+                rows[2],
+                ("spent on", ", ".join(f"{what} {c:.3g}" for what, c in self.cost_by_purpose.items())),
+            ]
+        rows += [("choice", sentence) for sentence in self.choices]
         return rows + ([("error", repr(self.error))] if self.error is not None else [])
 
     def _bill(self) -> list[tuple[int, int, float, float]]:
