@@ -162,30 +162,57 @@ class Setting:
         return self.schedule.expected_cost(self.h, self.horizon)
 
 
-def setting(problem: Problem, eps: float, sold: bool = False, kink: float = 0.0, relax: float = 2.0) -> Setting:
-    """The theorem's process at its shortest horizon; `sold`: every accuracy is on sale. mu = 0: constant accuracies."""
+def setting(
+    problem: Problem, eps: float, sold: bool = False, kink: float = 0.0, relax: float = 2.0, longer: float = 1.0
+) -> Setting:
+    """The theorem's process; `sold`: every accuracy is on sale. mu = 0: constant accuracies.
+
+    The horizon is `longer` times the shortest; delta^2 and nu^2 are the printed ones over `relax`.
+    """
     if not problem.mu:
         numbers = {"d0": problem.d0, "eps": eps}
         h = problem.prices(F.value(F.CONVEX_FLOW["delta"], **numbers))
         return Setting(h, flat(h, problem, eps, kink), F.value(F.CONVEX_FLOW["horizon"], **numbers))
     numbers = {"mu": problem.mu, "eps": eps}
-    horizon = F.value(F.FLOW_HORIZON, d0=problem.d0, **numbers)
+    horizon = longer * F.value(F.FLOW_HORIZON, d0=problem.d0, **numbers)
     end = F.value(F.SCHEDULE["delta"], horizon=horizon, t=horizon, **numbers)
     first = first_for_flow(problem, eps, horizon) if sold else problem.first
     h = replace(problem, first=first).prices(end / math.sqrt(relax))
     return Setting(h, raised(h, problem, eps, horizon, kink, relax), horizon)
 
 
-def flow_price(problem: Problem, eps: float, added=0, sold: bool = False, kink: float = 0.0) -> float:
-    """The exact price of the theorem's jump process over its bound, that of every accuracy on sale plus `added`."""
-    case = setting(problem, eps, sold, kink)
+def flow_bill(problem: Problem, eps: float, sold: bool = False, kink: float = 0.0) -> tuple[float, float, float]:
+    """The exact price of the theorem's jump process, its bound with every accuracy on sale, and what the coarsest level adds."""
+    case, rough = setting(problem, eps, sold, kink), F.COARSE_ROUGH if problem.mu else F.COARSE_CONVEX_ROUGH
+    coarse = rough if kink or not problem.mu else F.COARSE_FLOW
     numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0")}
     numbers |= {"eps": eps, "horizon": case.horizon, "kink": kink, "first": case.h.levels[0]}
-    return case.price / F.value((F.EXECUTED_FLOW if problem.mu else F.EXECUTED_CONVEX_FLOW) + added, **numbers)
+    main = F.EXECUTED_FLOW if problem.mu else F.EXECUTED_CONVEX_FLOW
+    return case.price, F.value(main, **numbers), F.value(coarse, **numbers)
 
 
-def plan_price(problem: Problem, eps: float, added=0) -> float:
-    """The expected price of a scheduled plan over its bound, that of every accuracy on sale plus the formula `added`."""
+def plan_bill(problem: Problem, eps: float) -> tuple[float, float, float]:
+    """The expected price of a scheduled plan, its bound with every accuracy on sale, and what the coarsest level adds."""
     bill = plan(problem, eps, "scheduled")
     numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0", "first")}
-    return bill.expected_cost / F.value(F.EXECUTED_DISCRETE + added, eps=eps, eta=bill.eta, **numbers)
+    numbers |= {"eps": eps, "eta": bill.eta}
+    return bill.expected_cost, F.value(F.EXECUTED_DISCRETE, **numbers), F.value(F.COARSE_DISCRETE, **numbers)
+
+
+def over(bills: list[tuple[float, float, float]], share: float) -> float:
+    """The largest price over a bound that has this share of what the coarsest level adds."""
+    return max(price / (main + share * coarse) for price, main, coarse in bills)
+
+
+def reached(problem: Problem, eps: float, lax: float = 1.0) -> float:
+    """The largest exact loss over eps of the scheduled plan, its tolerances multiplied by `lax`."""
+    bill = plan(problem, eps, "scheduled")
+    stages = tuple(replace(x, delta=lax * x.delta, sigma=lax * x.sigma) for x in bill.stages)
+    return max(plan_loss(replace(bill, stages=stages), q) for q in (problem.mu, problem.beta)) / eps
+
+
+def flowed(problem: Problem, eps: float, lax: float = 1.0, sold: bool = False) -> float:
+    """The same for the jump process; mu = 0: on parabolas of curvature beta, beta/1000 and beta/10^6."""
+    case = setting(problem, eps, sold, relax=2 / lax**2)
+    curvatures = (problem.mu, problem.beta) if problem.mu else problem.beta / np.array([1.0, 1e3, 1e6])
+    return max(flow_loss(case.schedule, problem, case.horizon, q) for q in curvatures) / eps
