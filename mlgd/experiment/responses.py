@@ -1,0 +1,208 @@
+"""Exact second moments of descent and of Nesterov's method under lasting and fresh errors, and the cheapest stages by them.
+
+A stage from a point with second moments P (per eigenvalue) ends, for plain descent with the mean of its last points or for
+Nesterov's method, at a^2 P + C^2 lasting/d + S noise/d: a, C, S answer to the start, to an error that stays and to one that is
+drawn anew. A stage with a new finest level meets a lasting error that is independent of all before it, so stages chain exactly.
+Every setting of a stage is tried, hindsight included; nothing is sampled.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgd.moments import Responses
+
+from .fields import LEVELS, Family
+
+SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)  # of a stage: its last points that are averaged (0: the last one alone)
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """Settings of a stage with their responses: arrays (settings, eigenvalues), and the steps that each takes."""
+
+    steps: np.ndarray
+    start: np.ndarray  # a^2
+    bias: np.ndarray  # C^2/d
+    noise: np.ndarray  # S/d
+    names: list[tuple]
+
+    @classmethod
+    def descent(cls, f: Family, shares=SHARES) -> "Ways":
+        """y <- y - eta g, the mean of the last points."""
+        steps = np.unique(np.round(np.geomspace(1, 15 * f.kappa, 60)))
+        found = sorted({(eta, float(t), max(1.0, round(w * t))) for eta in (1.0, 1.8) for t in steps for w in shares})
+        eta, t, w = (np.array(column) for column in zip(*found, strict=True))
+        r = Responses.at(f.spectrum, eta, w, t)
+        names = [("descent", e, int(n), int(m)) for e, n, m in found]
+        return cls(t, r.start**2, r.lasting**2 / f.d, r.noise / f.d, names)
+
+    @classmethod
+    def nesterov(cls, f: Family) -> "Ways":
+        """Nesterov's method with constant momentum, begun at rest; its last point."""
+        parts = [cls._nesterov(f, eta) for eta in (1.0, 0.3, 0.1)]
+        steps, start, bias, noise, names = zip(*parts, strict=True)
+        return cls(*(np.concatenate(x) for x in (steps, start, bias, noise)), [name for part in names for name in part])
+
+    @staticmethod
+    def _nesterov(f: Family, eta: float):
+        ratio = math.sqrt(eta / f.kappa)
+        m, x = (1 - ratio) / (1 + ratio), 1 - eta * f.spectrum
+        looks = set(np.unique(np.round(np.geomspace(1, 12 * math.sqrt(f.kappa / eta), 60))).astype(int).tolist())
+        y = before = np.ones(f.d)  # the start, carried on without errors
+        pulse, pulse_before, squares = np.full(f.d, eta), np.zeros(f.d), np.zeros(f.d)  # one error, carried on
+        rows = []
+        for t in range(1, max(looks) + 1):
+            y, before = x * (y + m * (y - before)), y
+            squares = squares + pulse**2
+            pulse, pulse_before = x * (pulse + m * (pulse - pulse_before)), pulse
+            if t in looks:
+                rows.append((t, y**2, ((1 - y) / f.spectrum) ** 2 / f.d, squares / f.d))
+        steps, start, bias, noise = (np.array(column) for column in zip(*rows, strict=True))
+        return steps, start, bias, noise, [("nesterov", eta, int(t), 1) for t in steps]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage in hindsight: setting, always-evaluated level, finest level, probabilities past the first, mean price."""
+
+    way: tuple
+    base: int
+    finest: int
+    p: tuple[float, ...]
+    price: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cheapest way of a method, in units of level 0's price, and the mean loss that its moments predict."""
+
+    price: float
+    loss: float
+    stages: tuple[Stage, ...]
+
+
+NOTHING = Found(math.inf, math.inf, ())
+
+
+def call_price(cost: np.ndarray, base: int, finest: int, p: np.ndarray) -> np.ndarray:
+    """The mean price of a call that always looks at `base` and draws the later increments with p (settings, levels)."""
+    both = np.concatenate([np.ones((len(p), 1)), p], axis=1)
+    after = np.concatenate([p, np.zeros((len(p), 1))], axis=1)
+    return (both + after - both * after) @ cost[base : finest + 1]
+
+
+def stage(
+    f: Family, ways: Ways, second, goal: float, gamma: float, above: int, random: bool
+) -> tuple[Stage, np.ndarray, float] | None:
+    """The cheapest stage from these second moments to a mean loss of `goal`, with a finest level above `above`."""
+    lam, cost = f.spectrum, 2.0 ** (gamma * np.arange(LEVELS))
+    left = ways.start @ (lam * second) / 2
+    bias, noise = ways.bias @ lam / 2, ways.noise @ lam / 2
+    best = (math.inf, None)
+    tried = 0
+    for finest in range(above + 1, LEVELS):
+        room = goal - left - bias * f.lasting[finest] - noise * f.fresh[finest]
+        can = np.flatnonzero(room > 0)
+        if not can.size:
+            continue
+        tried += 1
+        price = ways.steps[can] * cost[finest]
+        i = int(price.argmin())
+        best = min(best, (float(price[i]), (can[i], finest, finest, ())), key=lambda b: b[0])
+        for base in range(finest) if random else ():
+            v, drawn = f.increments[base + 1 : finest + 1], slice(base + 1, finest + 1)
+            pairs = cost[drawn] + cost[base:finest] * (np.arange(finest - base) > 0)
+            scale = np.sqrt(v * pairs).sum() / (room[can] / noise[can] + v.sum())
+            p = scale[:, None] * np.sqrt(v / pairs)
+            price = np.where((p <= 1).all(axis=1), ways.steps[can] * call_price(cost, base, finest, p), np.inf)
+            i = int(price.argmin())
+            best = min(best, (float(price[i]), (can[i], base, finest, tuple(p[i]))), key=lambda b: b[0])
+        if tried == 3:
+            break
+    if best[1] is None:
+        return None
+    i, base, finest, p = best[1]
+    chosen = Stage(ways.names[i], base, finest, tuple(map(float, p)), best[0])
+    after = ways.start[i] * second + ways.bias[i] * f.lasting[finest] + ways.noise[i] * call_noise(f, chosen)
+    return chosen, after, float(lam @ after) / 2
+
+
+def call_noise(f: Family, s: Stage) -> float:
+    """The mean square of what a call draws anew."""
+    v = f.increments[s.base + 1 : s.finest + 1]
+    return float(f.fresh[s.finest] + sum((1 / q - 1) * w for q, w in zip(s.p, v, strict=True)))
+
+
+def chain(f: Family, ways: Ways, last: Ways, eps: float, gamma: float, random: bool, stages: bool) -> Found:
+    """The cheapest chain of stages, coarse to fine, whose goals fall by a fixed factor; the last one may average (`last`)."""
+    best = NOTHING
+    for fall in (4.0, 16.0, 64.0, math.inf) if stages else (math.inf,):
+        count = 1 if fall == math.inf else math.ceil(math.log(1 / eps) / math.log(fall))
+        goals = [eps * fall**j for j in range(count - 1, 0, -1)] + [eps]
+        second, above, paid, done = f.square, -1, 0.0, []
+        for goal in goals:
+            if f.spectrum @ second / 2 <= goal:
+                continue
+            found = stage(f, last if goal == eps else ways, second, goal, gamma, above, random)
+            if found is None:
+                break
+            chosen, second, loss = found
+            above, paid = chosen.finest, paid + chosen.price
+            done.append(chosen)
+        else:
+            best = min(best, Found(paid, loss, tuple(done)), key=lambda b: b.price)
+    return best
+
+
+def linear_methods(f: Family, eps: float, gamma: float, made: dict[str, Ways]) -> dict[str, Found]:
+    """Every method whose second moments are exact, tuned in hindsight."""
+    one, tail, momentum = made["last"], made["tail"], made["nesterov"]
+    return {
+        "fixed level": chain(f, one, one, eps, gamma, random=False, stages=False),
+        "Nesterov, coarse to fine": chain(f, momentum, momentum, eps, gamma, random=False, stages=True),
+        "plain telescope": chain(f, tail, tail, eps, gamma, random=True, stages=False),
+        "accelerated telescope": chain(f, momentum, momentum, eps, gamma, random=True, stages=False),
+        "scheduled telescope": chain(f, one, tail, eps, gamma, random=True, stages=True),
+    }
+
+
+def ways(f: Family) -> dict[str, Ways]:
+    return {"last": Ways.descent(f, (0.0,)), "tail": Ways.descent(f), "nesterov": Ways.nesterov(f)}
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def run(instances, found: Found, gamma: float, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Loss and price of every instance after the stages of a method."""
+    y, paid = instances.start, np.zeros(len(instances.start))
+    rng = np.random.default_rng(rng)
+    for s in found.stages:
+        y, price = _run_stage(instances, y, s, 2.0 ** (gamma * np.arange(LEVELS)), rng)
+        paid = paid + price
+    return instances.family.loss(y), paid
+
+
+def _run_stage(instances, y, s: Stage, cost, rng):
+    kind, eta, steps, window = s.way
+    n, mean, paid, p = len(y), np.zeros_like(y), np.zeros(len(y)), np.array(s.p)
+    ratio = math.sqrt(eta / instances.family.kappa)
+    m, before = (1 - ratio) / (1 + ratio) if kind == "nesterov" else 0.0, y
+    for t in range(steps):
+        z = y + m * (y - before)
+        drawn = rng.random((n, p.size)) < p
+        top = s.base + (np.flatnonzero(drawn.any(axis=0)).max(initial=-1) + 1)
+        values = instances.gradients(range(s.base, top + 1), z)
+        g = values[0]
+        for k in range(s.base + 1, top + 1):
+            i = k - s.base - 1
+            g = g + np.where(drawn[:, i : i + 1], (values[k - s.base] - values[k - s.base - 1]) / p[i], 0.0)
+        used = np.concatenate([np.ones((n, 1), bool), drawn], axis=1)
+        used[:, :-1] |= drawn
+        paid = paid + used @ cost[s.base : s.finest + 1]
+        before, y = y, z - eta * g
+        if t >= steps - window:
+            mean = mean + y / window
+    return mean, paid

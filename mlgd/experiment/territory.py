@@ -1,0 +1,105 @@
+"""The map: the cheapest method for every rate, conditioning, target and kind of error, each method tuned in hindsight.
+
+    python -m mlgd.experiment.territory --out book/data/territory.json [--kind fresh] [--kappa 100]
+
+Prices are means over instances, in units of one gradient at the coarsest level whose zero is good enough. Telescopes, descent and
+Nesterov's method: exact second moments. Conjugate gradients and the corrected coarse model: their steps are chosen on instances
+0..5 and their losses reported on instances 100..105. The anchored telescope on smooth errors: exact
+moments of instances 0 and 1, and of 100 and 101.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from . import anchoring, krylov
+from .fields import KINDS, TARGETS, Family, Instances
+from .responses import linear_methods, ways
+
+GAMMAS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+KAPPAS = tuple(10.0**j for j in range(1, 7))
+TUNING, REPORTING = range(6), range(100, 106)
+METHODS = (
+    "fixed level",
+    "Nesterov, coarse to fine",
+    "CG, coarse to fine",
+    "corrected coarse model",
+    "plain telescope",
+    "accelerated telescope",
+    "scheduled telescope",
+    "anchored telescope",
+)
+
+
+def by_runs(f: Family, eps: float, corrected: bool, gammas: Iterable[float]) -> dict[float, tuple[krylov.Chain, float]]:
+    """The cheapest chain at each rate, chosen on the tuning instances, with its mean loss over eps on the reporting ones."""
+    found, reported = krylov.tuned(f, TUNING, eps, corrected), {}
+    best = {}
+    for gamma in gammas if found else ():
+        chain = min((c for c, _ in found), key=lambda c: c.price(gamma))
+        if chain not in reported:
+            reported[chain] = float(krylov.play(Instances(f, REPORTING), chain).mean()) / eps
+        best[gamma] = (chain, reported[chain])
+    return best
+
+
+def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]:
+    """The cells of one conditioning: for each method its price in gradients; for methods by runs the loss reported, over eps."""
+    f, out = Family(kappa, kind), []
+    made = ways(f)
+    if kind == "smooth":
+        tuning, reporting = (anchoring.Affine.of(f, seeds[:2]) for seeds in (TUNING, REPORTING))
+    for eps in targets:
+        runs = {name: by_runs(f, eps, name.startswith("corrected"), gammas) for name in METHODS[2:4]}
+        for gamma in gammas:
+            unit = 2.0 ** (gamma * f.unit(eps))
+            prices = {m: found.price / unit for m, found in linear_methods(f, eps, gamma, made).items()}
+            for name, best in runs.items():
+                prices[name] = best[gamma][0].price(gamma) / unit if gamma in best else np.inf
+            reported = {name: round(best[gamma][1], 2) for name, best in runs.items() if gamma in best}
+            if kind == "smooth":
+                paid, epochs = anchoring.cheapest(tuning, eps, gamma)
+                prices[METHODS[-1]] = paid / unit
+                if epochs:
+                    reported[METHODS[-1]] = round(anchoring.reported(reporting, epochs) / eps, 2)
+            shown = {m: float(f"{prices[m]:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
+            out.append(
+                {"kind": kind, "kappa": kappa, "eps": eps, "gamma": gamma, "prices": shown, "reported": reported}
+            )
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--kappa", type=float, action="append")
+    given = parser.parse_args()
+    # what the file has is kept, so that the map can be made in pieces
+    old = json.loads(given.out.read_text(encoding="utf-8"))["cells"] if given.out.exists() else []
+    kept = {(c["kind"], c["kappa"], c["eps"], c["gamma"]): c for c in old}
+    for kind in given.kind or KINDS:
+        for kappa in given.kappa or KAPPAS:
+            for cell in cells(kind, kappa):
+                kept[cell["kind"], cell["kappa"], cell["eps"], cell["gamma"]] = cell
+            write(given.out, kept)
+            print(kind, f"{kappa:g}", flush=True)
+
+
+def write(path: Path, kept: dict) -> None:
+    about = {
+        "command": "python -m mlgd.experiment.territory --out book/data/territory.json",
+        "seed": 20261116,
+        "version": version("mlgd"),
+        "numpy": np.__version__,
+    }
+    lines = ",\n".join(json.dumps(kept[key]) for key in sorted(kept))
+    path.write_text(f'{{"about": {json.dumps(about)},\n"cells": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
