@@ -54,8 +54,10 @@ class Anchored(Telescope):
         a[: self.p.size - self.random.size] = 1.0  # the prefix is evaluated at every call, nothing of it is sampled
         point = self.h.point(at)
         point.flags.writeable = False
-        for name, content in {"reference": point, "coefficients": a, "kept": {} if kept is None else kept}.items():
-            object.__setattr__(self, name, content)
+        content = {"reference": point, "coefficients": a, "kept": {} if kept is None else kept}
+        content |= {"_whole": bool((a == 1).all()), "_constant": None}
+        for name, value in content.items():
+            object.__setattr__(self, name, value)
 
     @property
     def base(self) -> dict[int, float]:
@@ -77,11 +79,16 @@ class Anchored(Telescope):
     def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
         """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
         paid: dict[int, float] = {}
-        if self.coefficients.all() and self.coefficients.min() == 1 and np.array_equal(y, self.reference):
+        if self._whole and np.array_equal(y, self.reference):  # nothing has changed: the finest value is all
             return Draw(self._recall([(False, self.levels[-1])], evaluate, paid)[0].copy(), paid)
-        base = self.base
-        there = self._recall([(False, k) for k in base], evaluate, paid)
-        value = sum((w * v for w, v in zip(base.values(), there, strict=True)), start=np.zeros_like(self.reference))
+        if self._constant is None:
+            base = self.base
+            there = self._recall([(False, k) for k in base], evaluate, paid)
+            constant = sum(
+                (w * v for w, v in zip(base.values(), there, strict=True)), start=np.zeros_like(self.reference)
+            )
+            object.__setattr__(self, "_constant", constant)
+        value = self._constant.copy()
         first = self.p.size - self.random.size
         for i in (np.flatnonzero(drawn) + first).tolist():
             if self.coefficients[i]:
