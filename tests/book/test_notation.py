@@ -39,3 +39,8 @@ def test_missing_doubled_and_idle_symbols_are_named(tmp_path):
         r"oracle: \rho is not in notation.md",
         "oracle: q is listed for it and not on it",
     ]
+
+
+def test_what_is_listed_is_on_the_page_and_has_one_meaning(book):
+    pages = [p.stem for p in book.glob("*.ipynb")]
+    assert [line for line in problems(book, pages) if not line.endswith("is not in notation.md")] == []
