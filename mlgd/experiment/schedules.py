@@ -87,12 +87,17 @@ def raised(
     return _times(schedule, factor)
 
 
-def flat(h: Hierarchy, problem: Problem, eps: float, kink: float = 0.0) -> Schedule:
-    """The same without strong convexity: constant accuracies, equal weights."""
+def flat(h: Hierarchy, problem: Problem, eps: float, kink: float = 0.0, lax: float = 1.0) -> Schedule:
+    """The same without strong convexity: constant accuracies (times `lax`), equal weights."""
     factor, numbers = F.value(F.ROUGH, first=h.levels[0], kink=kink), {"d0": problem.d0, "eps": eps}
     delta, nu2 = (F.value(F.CONVEX_FLOW[name], **numbers) for name in ("delta", "nu2"))
     schedule = exponential_schedule(
-        h, (delta, 0.0), (nu2, 0.0), problem.gamma, 4 * problem.d0**2 / eps, coarsest=4 * problem.beta / factor
+        h,
+        (lax * delta, 0.0),
+        (lax**2 * nu2, 0.0),
+        problem.gamma,
+        4 * problem.d0**2 / eps,
+        coarsest=4 * problem.beta / factor,
     )
     return _times(schedule, factor)
 
@@ -171,8 +176,8 @@ def setting(
     """
     if not problem.mu:
         numbers = {"d0": problem.d0, "eps": eps}
-        h = problem.prices(F.value(F.CONVEX_FLOW["delta"], **numbers))
-        return Setting(h, flat(h, problem, eps, kink), F.value(F.CONVEX_FLOW["horizon"], **numbers))
+        h, lax = problem.prices(F.value(F.CONVEX_FLOW["delta"], **numbers)), math.sqrt(2 / relax)
+        return Setting(h, flat(h, problem, eps, kink, lax), F.value(F.CONVEX_FLOW["horizon"], **numbers))
     numbers = {"mu": problem.mu, "eps": eps}
     horizon = longer * F.value(F.FLOW_HORIZON, d0=problem.d0, **numbers)
     end = F.value(F.SCHEDULE["delta"], horizon=horizon, t=horizon, **numbers)
