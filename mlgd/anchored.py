@@ -116,6 +116,7 @@ def _plan(problem, s: Setting, ladder: Ladder, promise, epochs, budget, said, gr
         expected_cost=0.0,
         cost_bound=None,
         guarantee=said,
+        accuracies=ladder.declared,
         warnings=tuple(already(problem, s.eps)),
     )
     return replace(plan, expected_cost=plan.price_on(ladder.h))
@@ -248,6 +249,7 @@ def _corrected(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan
         expected_cost=0.0,
         cost_bound=None,
         guarantee="conjugate gradients on the measured spectrum, increments changing as measured",
+        accuracies=ladder.declared,
         warnings=tuple(already(problem, s.eps)),
     )
     return replace(plan, expected_cost=plan.price_on(ladder.h))

@@ -134,7 +134,7 @@ class Buyer:
                     if apart > allowed + 1e-14 * float(np.linalg.norm(value)):  # the rounding of a large value is none
                         self.broken = (
                             f"levels {pair[0]} and {pair[1]} differ by {apart:.3g} where their declared accuracies "
-                            f"allow {allowed:.3g}: nothing is promised; audit the hierarchy"
+                            f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
                         )
                         log.warning("%s", self.broken)
                         return

@@ -58,6 +58,14 @@ def test_an_anchored_run_keeps_its_promise_and_its_bill(h, report, problem, prom
 
 
 @pytest.mark.parametrize("method", ["anchored", "corrected"])
+def test_a_plan_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones(h, report, measured, method):
+    chosen = plan(measured, EPS, method, on=report, promise="measured")
+    assert chosen.accuracies == {k: report.hierarchy.accuracy(k) for k in h.levels}
+    timid = Hierarchy(evaluate, h.cost, h.levels, lambda k: 1e-3 * 2.0**-k)  # declares far less than its errors are
+    assert minimize(timid, START, chosen, rng=0).promise == "measured"
+
+
+@pytest.mark.parametrize("method", ["anchored", "corrected"])
 def test_measured_plans_come_close_for_about_one_gradient(h, report, measured, method):
     chosen = plan(measured, EPS, method, on=report, promise="measured")
     run = minimize(h, START, chosen, rng=0)
