@@ -23,15 +23,22 @@ from .plans import compare
 from .purchases import Stop
 from .results import Result, State, log
 from .schemes import Plan
-from .seen import spread
+from .seen import UNSEEN, spread
 from .solvers import quasi_newton
 from .spectra import Measure, lanczos
 
 TAIL = 0.8  # of eps: what the errors beyond the finest level asked may cost; one level more costs 2^gamma times as much
+NEARLY = 16.0  # times eps: from here on the curvature is measured again before another level is bought
 SMALL = 0.1  # of eps: what may be left unseen when a cheaper level judges a step
 CHEAP = 0.1  # of the finest level asked: what coarser ones may cost at further points, to tell how errors change
+DRIFT = 0.3  # of mu: what finer levels may change the curvature by, for a level to stand for them
+DROWNED = 0.5  # of the smallest eigenvalue seen: where errors hide more, it may be smaller
+BASE, STEP = 0.1, 4.0  # times the finest level asked: what curvature may cost while eps is far off, and when it is near
+VECTORS = 4  # that it is measured along
 GAIN = 0.25  # a step that leaves more of the loss than this is not repeated
 CAP = 4.0  # times its price: where a plan is ended that costs more than it should
+FARTHER = 1.5  # times what two levels differ by at y0: where a coarse solution is not believed
+RAISED = 3  # levels asked beyond what seemed enough, at most
 WARM = 100  # evaluations of the coarsest level for a first approach, at most
 ROUNDS = 8
 
@@ -46,7 +53,7 @@ class Choices:
         self.spent: dict[str, float] = {}
         self.told: list[str] = []
         self.rows: list[tuple[int, float, float]] = []
-        self.steps = 0
+        self.steps = self.raised = 0
         self.y, self.estimate, self.basis = y0, math.inf, ""
         self.report: Audit | None = None
         self.scale: Scale | None = None
@@ -104,10 +111,12 @@ class Choices:
         try:
             self.approach()
             self.climb()
-            if self.scale.measures is None:
-                self.by_hand()
-            elif not self.newton():
-                self.rounds()
+            while True:
+                if self.scale.measures is None:
+                    self.by_hand()
+                    break
+                if self.newton() or self.rounds() or not self.higher():
+                    break
         except Stop as stop:
             self.status, message = stop.status, stop.message
         except LevelError as failure:
@@ -136,11 +145,13 @@ class Choices:
         if norm > trust > 0:
             for _ in quasi_newton(lambda y: self.h.value(first, y), memory, WARM, trust):
                 pass
-            if memory.norm < norm:
+            self.journal.keep_at(memory.y)
+            apart = self.h.value(self.h.levels[1], memory.y) - self.h.value(first, memory.y)
+            if memory.norm < norm and float(np.linalg.norm(apart)) < FARTHER * trust:
                 self.y = memory.y
-            self.tell(
-                f"started at a coarse solution: {memory.t} evaluations of level {first} took its gradient from {norm:.3g} to {memory.norm:.3g}"
-            )
+                self.tell(f"started at a coarse solution, by {memory.t} evaluations of level {first}")
+            else:
+                self.tell(f"started at y0: where level {first} leads, it is worth less")
         self.booked("coarse solve", since)
 
     def climb(self) -> None:
@@ -151,12 +162,13 @@ class Choices:
         while True:
             top = levels[n - 1]
             tail = self.tail
-            if self.eps is not None and tail <= TAIL * self.eps:
-                if top in self.scale.measures.increments:
-                    self.tell(f"level {top} is fine enough: errors beyond it cost a loss of about {tail:.2g}")
-                    return
-                self.measure(levels[:n])
+            near = self.eps is not None and tail <= NEARLY * self.eps
+            if near and (top not in self.scale.measures.increments or self.base(near) > levels.index(self.scale.level)):
+                self.measure(levels[:n], near=True)  # cheaper than a level too many
                 continue
+            if self.eps is not None and tail <= TAIL * self.eps:
+                self.tell(f"level {top} is fine enough: errors beyond it cost a loss of about {tail:.2g}")
+                return
             if n == len(levels):
                 self.settle(f"level {top} is the finest")
                 return
@@ -179,7 +191,7 @@ class Choices:
             self.tell(f"{why}, and errors beyond it cost about {self.tail:.2g}: eps = {self.eps:g} is out of reach")
         self.eps = allowed if self.eps is None else max(self.eps, allowed)
 
-    def measure(self, levels: tuple[int, ...], again: bool = True) -> None:
+    def measure(self, levels: tuple[int, ...], again: bool = True, near: bool = False) -> None:
         """Audit these levels at y, the cheap ones of them at two more points, and estimate the curvature there."""
         since, h = self.journal.meter.total, self.h
         known = None
@@ -195,8 +207,50 @@ class Choices:
         self.booked("audit", since)
         if again or self.scale is None:
             since = self.journal.meter.total
-            self.scale = estimate(h.only(levels), self.y, self.rng, known=self.report)
+            first = self.base(near)
+            self.scale = estimate(h.only(levels[first:]), self.y, self.rng, known=self.report)
             self.booked("estimate", since)
+
+    def base(self, near: bool) -> int:
+        """From which level on curvature is measured: one that is symmetric enough to show mu, and that finer ones change by less.
+
+        Where the tail is near eps that may cost a few gradients, since a level too many costs more.
+        """
+        levels, scale = self.report.levels, self.scale
+        if scale is None or scale.level not in levels:
+            return 0
+        least = levels.index(scale.level)
+        wanted = least + self.drowned
+        if self.report.regularity == "smooth":
+            clear = (i for i, k in enumerate(levels) if change_after(self.report, k) <= DRIFT * scale.mu.best)
+            wanted = max(wanted, next(clear, 0))
+        allowed = (STEP if near else BASE) * self.h.cost(levels[-1])
+        affordable = [i for i, k in enumerate(levels[:-1]) if VECTORS * PRODUCTS * self.h.cost(k) <= allowed]
+        return max(least, min(wanted, max(affordable, default=0)))
+
+    @property
+    def drowned(self) -> bool:
+        """Whether the curvature measured hides smaller eigenvalues than it shows."""
+        return self.scale.resolution > DROWNED * self.scale.mu.best
+
+    def higher(self) -> bool:
+        """One more level, when those that seemed enough did not do; False where there is none to be had."""
+        n, self.raised = len(self.report.levels), self.raised + 1
+        if self.raised > RAISED or n == len(self.h.levels) or self.h.cost(self.h.levels[n]) > self.left / 2:
+            return False
+        self.tell(f"no progress: level {self.h.levels[n]} is asked too")
+        self.journal.keep_at(self.y)
+        self.measure(self.h.levels[: n + 1], near=True)
+        return True
+
+    def finer(self) -> bool:
+        """Take the curvature of the next finer level from now on, unless its products cost more than a few gradients."""
+        later = [k for k in self.report.levels[:-1] if k > self.scale.level]
+        if not later or PRODUCTS * self.h.cost(later[0]) > STEP * self.h.cost(self.report.levels[-1]):
+            return False
+        self.scale = replace(self.scale, level=later[0])
+        self.tell(f"steps with the curvature of a coarser level do not converge: that of level {later[0]} is taken")
+        return True
 
     # --- estimates of the loss ---
 
@@ -214,9 +268,15 @@ class Choices:
         return (self.report.increment[-1] * self.report.tail) ** 2 * self.weight / 2
 
     def loss_of(self, measure: Measure) -> float:
-        """Half the integral of 1/lambda, with what the rule can't resolve spread out."""
-        nodes, weights = spread(measure.nodes, measure.weights, self.scale.measures.floor)
-        return float((weights / nodes).sum()) / 2
+        """Half the integral of 1/lambda: between the Gauss rule, which is too small, and the one with its smallest node spread out.
+
+        It is spread no further than the gap to the next node suggests, however small mu may be.
+        """
+        nodes, where = np.unique(measure.nodes, return_inverse=True)  # what drowned lies at one place
+        weights = np.bincount(where, measure.weights)
+        gap = nodes[0] * (nodes[0] / nodes[:2][-1]) ** UNSEEN
+        wide, share = spread(nodes, weights, max(self.scale.measures.floor, gap))
+        return math.sqrt(float((weights / nodes).sum()) * float((share / wide).sum())) / 2
 
     def unseen(self, level: int, distance: float) -> float:
         """The loss that a gradient of this level misses of the finest one asked, this far from where both were asked."""
@@ -229,9 +289,10 @@ class Choices:
         base = self.scale.level
         n = max(PRODUCTS, min(MOST, int(SHARE * self.h.cost(self.report.levels[-1]) / self.h.cost(base))))
         found = lanczos(Differences(Meter(self.h, y, None), base, self.scale.step), g.ravel(), n, 0.01)
-        nodes = np.maximum(found.measure.nodes, max(self.scale.resolution, 1e-300))
-        step = found.solve(self.scale.resolution).reshape(y.shape)
-        return self.loss_of(replace(found.measure, nodes=nodes)), y - step
+        nodes = found.measure.nodes
+        least = max(found.asymmetry, -float(nodes.min()), 1e-15 * float(nodes.max()))  # what is no curvature
+        step = found.solve(least).reshape(y.shape)
+        return self.loss_of(replace(found.measure, nodes=np.maximum(nodes, least))), y - step
 
     # --- ways to get there ---
 
@@ -239,14 +300,9 @@ class Choices:
         """Steps to the minimizer of the quadratic model, judged by a gradient at their end; whether eps was reached."""
         tail, top = self.tail, self.report.levels[-1]
         x, values = self.y, {k: self.report.values[k][0] for k in self.report.levels}
-        before = self.loss_of(self.scale.measures.gradient)
-        self.basis = (
-            f"the gradient of level {top}, weighed by the curvature of level {self.scale.level}, and errors beyond it "
-            "that go on as they fell so far"
-        )
-        self.estimate = math.inf
+        before, target = self.loss_of(self.scale.measures.gradient), self.scale.reached
+        self.estimate, self.basis = math.inf, self.rests()
         self.record(x, before + tail)
-        target = self.scale.reached
         while before + tail > self.eps:
             since, distance = self.journal.meter.total, float(np.linalg.norm(target - x))
             level = next(k for k in values if k == top or self.unseen(k, distance) <= SMALL * self.eps)
@@ -261,52 +317,69 @@ class Choices:
                 f"a Newton step with the curvature of level {self.scale.level} took the loss from about {before + tail:.2g} to "
                 f"{after + tail:.2g}, as a gradient of level {level} says"
             )
-            self.booked("Newton steps", since)
             self.record(target, after + tail)
             if after + tail > self.eps and after > GAIN * before:
-                return False
-            x, before, target = target, after, following
-            values = {top: g} if level == top else values
-            if level != top:
-                break
+                if not self.finer():
+                    self.booked("Newton steps", since)
+                    return False
+                x, g = (target, g) if after < before else (x, values[top])
+                after, following = self.judge(x, g)
+                self.estimate, self.basis = math.inf, self.rests()
+                self.record(x, after + tail)
+            else:
+                x = target
+            self.booked("Newton steps", since)
+            before, target, values = after, following, {top: g}
         return True
 
-    def rounds(self) -> None:
-        """Price every method on what was measured here, run the cheapest, look; what disappoints is not run again."""
+    def rests(self) -> str:
+        return (
+            f"the gradient of level {self.report.levels[-1]}, weighed by the curvature of level {self.scale.level}, and errors "
+            "beyond it that go on as they fell so far"
+        )
+
+    def rounds(self) -> bool:
+        """Price every method on what was measured here, run the cheapest, look; one that disappoints is not run again."""
         tried: set[str] = set()
-        aim = self.eps
+        aim, top = self.eps, self.report.levels[-1]
         for _ in range(ROUNDS):
-            y, before, top = self.y, self.estimate, self.report.levels[-1]
-            self.journal.keep_at(y)
-            self.measure(self.report.levels)
+            before = self.estimate
+            self.journal.keep_at(self.y)
+            self.measure(self.report.levels, near=True)
             plan = self.cheapest(aim, tried)
             if plan is None:
-                self.by_hand()
-                return
+                return False
             out = self.carry_out(plan)
             since = self.journal.meter.total
-            after, _ = self.judge(out, self.h.value(top, out))
+            after = self.judge(out, self.h.value(top, out))[0] + self.tail
             self.booked("looks", since)
+            self.basis = self.rests()
             self.tell(
-                f"{plan.method!r} took the loss from about {before:.2g} to {after + self.tail:.2g}, as a gradient of level {top} says"
+                f"{plan.method!r} took the loss from about {before:.2g} to {after:.2g}, as a gradient of level {top} says"
             )
-            self.record(out, after + self.tail)
+            self.record(out, after)
             if self.estimate <= self.eps:
-                return
-            if self.estimate > before / 2:
+                return True
+            if after > before / 2:
                 tried.add(plan.method)
             aim = max(aim / 2, 1.2 * self.tail)  # less noise, and less left of the start
+        return False
 
     def cheapest(self, aim: float, tried: set[str]) -> Plan | None:
+        """The cheapest plan that was not tried, unless one more level, which may do without, costs less."""
         try:
             ranked = compare(self.report.problem(self.scale), aim, on=self.report, promise="measured")
         except ValueError as why:  # NotApplicable among them
-            self.tell(f"no method can be planned: {why}")
+            self.tell(
+                str(why).split(": multilevel:")[0]
+                + f" for a loss of {aim:.2g} on levels up to {self.report.levels[-1]}"
+            )
             return None
         plans = [p for p in ranked.plans if p.method not in tried and p.expected_cost <= self.left]
         prices = ", ".join(f"{p.method} {p.expected_cost:.3g}" for p in ranked.plans)
-        if not plans:
-            self.tell(f"nothing is left to try ({prices})")
+        following = self.h.levels[len(self.report.levels) :]
+        if not plans or (following and plans[0].expected_cost > 3 * self.h.cost(following[0])):
+            self.tell(f"nothing that was not tried is worth its price ({prices})")
             return None
         self.tell(f"{plans[0].method!r} is the cheapest of what can be planned ({prices})")
         return plans[0]
@@ -334,22 +407,22 @@ class Choices:
         for k in self.h.levels:
             if self.h.cost(k) * 2 > self.left:
                 raise Stop("budget", f"level {k} costs {self.h.cost(k):.3g} and {self.left:.3g} is left to pay")
-            memory = SimpleNamespace(y=self.y)
-            g = self.h.value(k, self.y)
+            memory, g = SimpleNamespace(y=self.y), self.h.value(k, self.y)
+            norm = float(np.linalg.norm(g))
             trust = float(np.linalg.norm(g if before is None else g - before))
             for _ in quasi_newton(partial(self.h.value, k), memory, WARM, trust / 2):
                 self.steps += 1
-            before = memory.search.g
-            bound = 2 * (memory.norm + trust) * float(np.linalg.norm(memory.y - start))
+            better = memory.norm < norm
+            y, before, norm = (memory.y, memory.search.g, memory.norm) if better else (self.y, g, norm)
+            bound = 2 * (norm + trust) * max(float(np.linalg.norm(y - start)), 1e-300)
             self.tell(
-                f"a quasi-Newton method took the gradient of level {k} to {memory.norm:.2g}: loss at most about {bound:.2g}"
+                f"a quasi-Newton method took the gradient of level {k} to {norm:.2g}: loss at most about {bound:.2g}"
             )
             self.booked("quasi-Newton", since)
-            since = self.journal.meter.total
-            self.y, self.estimate = memory.y, math.inf
-            self.record(memory.y, bound)
-            if self.eps is not None and bound <= self.eps:
-                return
+            since, self.estimate = self.journal.meter.total, math.inf
+            self.record(y, bound if better else math.inf)
+            if (self.eps is not None and better and bound <= self.eps) or k == self.report.levels[-1]:
+                return  # finer levels are not asked without a word on what they are worth
 
 
 def chosen(
