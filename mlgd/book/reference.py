@@ -2,6 +2,8 @@
 
 import html
 import inspect
+import pkgutil
+from importlib import import_module
 
 import mlgd
 
@@ -10,7 +12,7 @@ from .pieces import Html
 
 def entry(name: str) -> tuple[str, str]:
     """Signature and docstring of a public name, and of its public methods where it is a class."""
-    thing = getattr(mlgd, name)
+    thing = found(name)
     parts = [(name, thing)]
     if inspect.isclass(thing):
         own = vars(thing)
@@ -27,6 +29,15 @@ def entry(name: str) -> tuple[str, str]:
         )
         plain.append(f"{signature}\n{doc}")
     return "".join(markup), "\n\n".join(plain)
+
+
+def found(name: str):
+    """A public name of mlgd, or of the module of the library that defines it."""
+    homes = (mlgd, *(import_module(f"mlgd.{m.name}") for m in pkgutil.iter_modules(mlgd.__path__) if not m.ispkg))
+    home = next((m for m in homes if hasattr(m, name)), None)
+    if home is None:
+        raise ValueError(f"no module of mlgd has the name {name!r}")
+    return getattr(home, name)
 
 
 def _signature(thing) -> str:
