@@ -13,7 +13,7 @@ import numpy as np
 from .fields import LEVELS, Family, Instances
 from .linear_errors import Sampling
 
-ETAS, BASES, NOISES, LENGTHS = (1.0, 1.8), (0, 1, 2, 3), 6, 24
+ETAS, BASES, NOISES, LENGTHS = (1.0, 1.8), (0, 1, 2, 3), 9, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def epoch(i: Affine, mean, second, finest: int, goal: float, gamma: float):
     squares = np.concatenate([[0.0], ((f.accuracy[1:] + f.accuracy[:-1]) / (2 * f.d0)) ** 2])
     for base in (b for b in BASES if b < finest):
         for eta in ETAS:
-            for noise in np.geomspace(1e-3, 3.0, NOISES) / (f.kappa * eta**2):
+            for noise in np.geomspace(1e-7, 1.0, NOISES) / (f.kappa * eta**2):
                 draw = Sampling.cheapest(base, finest, squares, cost, noise)
                 m, s = moments(i, mean, second, finest, base, eta, draw.p, steps)
                 good = np.flatnonzero((i.loss(s) <= goal) & (s.min(axis=(1, 2)) >= 0))

@@ -73,6 +73,34 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
     return out
 
 
+# --- borders ---------------------------------------------------------------------------------------------------------------
+
+
+def telescope_price(gamma: float) -> float:
+    """What a plain telescope costs on fresh errors, in gradients, where its coarsest level is nearly free; gamma > 2.
+
+    A lasting error a_K costs half of eps, and the noise may cost the other half. Averaged over W calls of variance s^2 it
+    costs s^2/W times what a lasting square costs, and a call costs (sum of sqrt(v_k c_k))^2/s^2: W and s^2 drop out. With
+    v_k = 5/2 a_k^2, ten times the lasting square a_k^2/4, the sum is geometric.
+    """
+    return 10 * (1 + 2**-gamma) / (1 - 2 ** (1 - gamma / 2)) ** 2
+
+
+def nesterov_price(kappa: float, gamma: float) -> float:
+    """Nesterov's method coarse to fine: each level takes the loss from four floors to one, an eighth of it to spare."""
+    return np.sqrt(kappa) / 2 * np.log(16) / (1 - 2**-gamma)
+
+
+def border(gamma: float) -> float:
+    """The conditioning beyond which the telescope is cheaper than Nesterov's method, by the two formulas; infinite for gamma <= 2."""
+    return (telescope_price(gamma) / nesterov_price(1.0, gamma)) ** 2 if gamma > 2 else np.inf
+
+
+def levels_saved(f: Family, eps: float) -> float:
+    """How many levels below the one that eps needs a coarse model may lie: its error must be below mu d0 to be corrected."""
+    return float(np.log2(f.d0 / f.kappa / f.accuracy[f.unit(eps)]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)

@@ -1,0 +1,71 @@
+"""The map of the chapter on rivals: who is cheapest, by how much, and the borders that formulas predict."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import to_rgba
+
+from . import figures as plots
+
+SHORT = {
+    "fixed level": ("F", plots.GREY),
+    "Nesterov, coarse to fine": ("N", plots.YELLOW),
+    "CG, coarse to fine": ("CG", plots.ORANGE),
+    "corrected coarse model": ("C", plots.GREEN),
+    "plain telescope": ("T", plots.SKY),
+    "accelerated telescope": ("A", plots.SKY),
+    "scheduled telescope": ("S", plots.BLUE),
+    "anchored telescope": ("R", plots.PURPLE),
+}
+
+
+def ranked(prices: dict[str, float], without=()) -> list[tuple[str, float]]:
+    """Methods by price, cheapest first."""
+    return sorted(((m, p) for m, p in prices.items() if m not in without), key=lambda pair: pair[1])
+
+
+def panel(ax, cells: list[dict], without=(), border=None) -> None:
+    """One map: a square per cell with the winner's letter, its price, and the ratio to the next; the paler, the closer."""
+    gammas, kappas = (sorted({c[name] for c in cells}) for name in ("gamma", "kappa"))
+    for cell in cells:
+        (winner, price), (_, second) = ranked(cell["prices"], without)[:2]
+        letter, colour = SHORT[winner]
+        x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
+        strength = min(1.0, 0.25 + 0.5 * np.log(second / price) / np.log(4))
+        ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
+        shown = (
+            f"{letter} {price:.3g}\n×{second / price:.2g}"
+            if price < 1000
+            else f"{letter} {price:.0e}\n×{second / price:.2g}"
+        )
+        ax.text(x, y, shown, ha="center", va="center", fontsize=7, color="black")
+    if border is not None:
+        known = np.array([border(g) for g in gammas])
+        ax.plot(
+            np.log10(known / kappas[0]) * (len(kappas) - 1) / np.log10(kappas[-1] / kappas[0]),
+            range(len(gammas)),
+            color="black",
+            ls="--",
+            lw=1.5,
+        )
+    ax.set(xlim=(-0.5, len(kappas) - 0.5), ylim=(-0.5, len(gammas) - 0.5))
+    ax.set_xticks(range(len(kappas)), [f"$10^{{{np.log10(k):.0f}}}$" for k in kappas])
+    ax.set_yticks(range(len(gammas)), [f"{g:g}" for g in gammas])
+    ax.grid(False)
+
+
+def whole(cells: list[dict], views, targets, borders=None) -> None:
+    """Columns: (title, kind, methods left out); rows: targets."""
+    figure, axes = plt.subplots(
+        len(targets), len(views), figsize=(3.1 * len(views), 4.3 * len(targets)), layout="constrained", sharey=True
+    )
+    for row, eps in zip(np.atleast_2d(axes), targets, strict=True):
+        for ax, (title, kind, without) in zip(row, views, strict=True):
+            chosen = [c for c in cells if c["kind"] == kind and c["eps"] == eps]
+            panel(ax, chosen, without, (borders or {}).get((title, eps)))
+            ax.set_title(f"{title}\ntarget {eps:.2g} of the start", fontsize=9)
+    for ax in np.atleast_2d(axes)[-1]:
+        ax.set_xlabel("conditioning κ")
+    for ax in np.atleast_2d(axes)[:, 0]:
+        ax.set_ylabel("rate γ")
+    marks = [plt.Line2D([], [], marker="s", ls="", color=c, label=f"{letter}: {m}") for m, (letter, c) in SHORT.items()]
+    figure.legend(handles=marks, loc="outside lower center", ncols=4, fontsize=8)
