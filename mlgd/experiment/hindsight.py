@@ -255,7 +255,7 @@ FIGURE = {"plain": plain, "finest": lambda family, eps: anchored(family, eps, gr
 
 
 def table(cells: Iterable[tuple], seeds: Iterable[int], methods: dict) -> Iterator[str]:
-    """Rows of book/hindsight.tsv: kappa, gamma, eps, seed, method, price and the base level's part of it."""
+    """Rows of book/data/hindsight.tsv: kappa, gamma, eps, seed, method, price and the base level's part of it."""
     for (kappa, gamma, eps), seed in product(cells, seeds):
         family = instance(kappa, gamma, seed, levels=18)
         for name, method in methods.items():

@@ -55,8 +55,8 @@ def test_features_by_descent_at_the_finest_level_cost_a_gradient_per_step():
 
 
 def test_the_stored_table_is_what_the_code_gives(book):
-    stored = study.means(book / "hindsight.tsv")
+    stored = study.means(book / "data" / "hindsight.tsv")
     row = next(iter(hindsight.table([(100, 6, 1e-2)], [3], {"corrected": hindsight.corrected}))).split("\t")
-    lines = (book / "hindsight.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (book / "data" / "hindsight.tsv").read_text(encoding="utf-8").splitlines()
     assert "\t".join(row) in lines
     assert stored[100, 3.0, 1e-6]["anchored"][0] < 1.5
