@@ -142,3 +142,22 @@ def test_a_run_of_a_scheduled_plan_pays_what_it_says():
     h = ladder(PROBLEM, PROBLEM.prices(bill.delta).levels, 1.0)
     costs = [minimize(h, np.ones(1), bill, rng=n).cost / bill.expected_cost for n in range(60)]
     assert abs(np.mean(costs) - 1) <= 5.5 * np.std(costs, ddof=1) / math.sqrt(60)
+
+
+def test_a_scheduled_plan_is_the_one_of_the_theorem():
+    for p, e in CASES[:40]:
+        bill = plan(p, e, "scheduled")
+        x = 1 / (1 - bill.eta * p.mu / 2)
+        log_x = -math.log1p(-bill.eta * p.mu / 2)
+        steps, block = math.ceil(math.log1p(2 * p.mu * p.d0**2 / e) / log_x - 1e-9), math.floor(2 * math.log(2) / log_x)
+        blocks = bill.stages[::-1]
+        assert (bill.steps, bill.growth) == (max(1, steps), pytest.approx(x))
+        assert all(stage.steps == block for stage in blocks[:-1])
+        assert len(blocks) == math.ceil(bill.steps / block)
+        ends = np.cumsum([0, *(stage.steps for stage in blocks)])
+        shares = np.diff(-np.expm1(-log_x * ends)) / -np.expm1(-log_x * bill.steps)
+        mean = float(shares @ 2.0 ** np.arange(len(blocks)))  # J
+        assert 1 <= mean <= 5 / 3
+        for b, stage in enumerate(blocks):
+            assert stage.delta**2 == pytest.approx(2**b * 3 * p.mu * e / (16 * (1 + bill.eta * p.mu) * mean), rel=1e-6)
+            assert stage.sigma**2 == pytest.approx(2**b * 3 * e / (8 * bill.eta * mean), rel=1e-6)
