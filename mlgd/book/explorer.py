@@ -1,8 +1,13 @@
-"""The explorer's formulas: the sympy expressions of `mlgd.formulas`, printed as JavaScript for the page's sliders."""
+"""What the explorer's page is given: the sympy expressions of `mlgd.formulas` as JavaScript, and the map of the chapter on rivals."""
+
+import json
+from pathlib import Path
 
 import sympy as sp
 
 from mlgd import formulas as F
+
+from .figures_map import SHORT, ranked
 
 PRINTED = {
     "convexT": F.CONVEX["T"],
@@ -30,3 +35,18 @@ def javascript() -> str:
         symbols = ", ".join(sorted(str(s) for s in renamed.free_symbols))
         lines.append(f"  {name}: ({{{symbols}}}) => {sp.jscode(renamed)},")
     return "window.mlgdFormulas = {\n" + "\n".join(lines) + "\n};"
+
+
+def territory(path: str | Path, kind: str = "fresh") -> str:
+    """`window.mlgdMap`: targets, conditionings, rates and, for each cell of the stored map, its winner, letter, colour and price."""
+    stored = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
+    cells = [c for c in stored if c["kind"] == kind]
+    rows = []
+    for c in cells:
+        winner, price = ranked(c["prices"])[0]
+        rows.append([c["eps"], c["kappa"], c["gamma"], winner, *SHORT[winner], f"{price:.3g}"])
+    found = {
+        name: sorted({c[key] for c in cells})
+        for name, key in (("targets", "eps"), ("kappas", "kappa"), ("gammas", "gamma"))
+    }
+    return f"window.mlgdMap = {json.dumps({**found, 'cells': rows})};"

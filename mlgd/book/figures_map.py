@@ -27,16 +27,17 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
     """One map: a square per cell with the winner's letter, its price, and the ratio to the next; the paler, the closer."""
     gammas, kappas = (sorted({c[name] for c in cells}) for name in ("gamma", "kappa"))
     for cell in cells:
-        (winner, price), (_, second) = ranked(cell["prices"], without)[:2]
+        places = ranked(cell["prices"], without)
+        if not places:  # nobody reached the target
+            continue
+        winner, price = places[0]
+        ratio = places[1][1] / price if len(places) > 1 else np.inf
         letter, colour = SHORT[winner]
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
-        strength = min(1.0, 0.25 + 0.5 * np.log(second / price) / np.log(4))
+        strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
         ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
-        shown = (
-            f"{letter} {price:.3g}\n×{second / price:.2g}"
-            if price < 1000
-            else f"{letter} {price:.0e}\n×{second / price:.2g}"
-        )
+        size = f"{price:.3g}" if price < 1000 else f"{price:.0e}"
+        shown = f"{letter} {size}\n" + (f"×{ratio:.2g}" if np.isfinite(ratio) else "alone")
         ax.text(x, y, shown, ha="center", va="center", fontsize=7, color="black")
     if border is not None:
         known = np.array([border(g) for g in gammas])
