@@ -92,12 +92,16 @@ class Choices:
     def result(self, message: str = "") -> Result:
         if not self.rows:
             self.rows.append((0, self.journal.meter.total, math.nan))
-        good = self.status == "done" and not self.missed
+        hidden = self.scale is not None and self.scale.measures is not None and self.drowned
+        good = self.status == "done" and not self.missed and self.scale.measures is not None and not hidden
         if math.isfinite(self.estimate):
             about = f"loss about {self.estimate:.3g} above the minimum (an estimate: {self.basis})"
         else:
             about = "nothing is known of the loss reached"
-        parts = [message, self.missed, about]
+        drowned = (
+            f"eigenvalues below {self.scale.resolution:.2g} drown in errors, so nothing is promised" if hidden else ""
+        )
+        parts = [message, self.missed, about, drowned]
         return Result.of(
             self.y.copy(), self.journal.meter, self.rows, self.steps, "missed" if self.status == "done" and self.missed else self.status,
             "; ".join(p for p in parts if p), promise="measured" if good else "none", error=self.error,
@@ -287,6 +291,8 @@ class Choices:
     def judge(self, y: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray]:
         """The loss that a gradient g at y stands for, and the minimizer of the quadratic model there."""
         base = self.scale.level
+        if not g.any():
+            return 0.0, y
         n = max(PRODUCTS, min(MOST, int(SHARE * self.h.cost(self.report.levels[-1]) / self.h.cost(base))))
         found = lanczos(Differences(Meter(self.h, y, None), base, self.scale.step), g.ravel(), n, 0.01)
         nodes = found.measure.nodes

@@ -4,7 +4,10 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from mlgd import audit, compare, estimate, minimize
 
 
 @pytest.fixture(scope="module")
@@ -12,12 +15,38 @@ def readme(root):
     return (root / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_ten_lines_run(readme, root, tmp_path):
+def example(readme) -> str:
     (block,) = re.findall(r"```python\n(.*?)```", readme, re.S)
+    return block
+
+
+def test_the_ten_lines_run(readme, root, tmp_path):
+    block = example(readme)
     ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
-    assert "gamma =" in ran.stdout
-    assert "mean loss at most 0.2" in ran.stdout
+    assert re.search(r"status  done: loss about \S+ above the minimum \(an estimate", ran.stdout)
+    assert re.search(r"price  \S+ for \d+ evaluations", ran.stdout)
+    assert "spent on" in ran.stdout
+
+
+def test_its_bill_is_what_was_paid_and_its_estimate_holds(readme):
+    names: dict = {}
+    exec(example(readme), names)
+    result, minimum = names["result"], (3 * (1 - np.exp(-1 / 3))) ** 3
+    assert sum(result.cost_by_purpose.values()) == pytest.approx(result.cost)
+    assert float(((result.y - minimum) ** 2).sum()) / 2 <= 1e-3
+
+
+def test_predicted_and_paid_agree_within_a_fifth(readme):
+    names: dict = {}
+    exec(example(readme), names)
+    h, y0 = names["h"], np.zeros(2)
+    report = audit(h, [y0, np.ones(2), np.full(2, 0.1)])
+    problem = report.problem(estimate(h, y0, rng=0, known=report))
+    ranked = compare(problem, 1e-3, on=report, promise="measured")
+    for chosen in (ranked.best, next(p for p in ranked.plans if p.method == "multilevel")):
+        paid = np.mean([minimize(h, y0, chosen, rng=seed).cost for seed in range(300)])
+        assert paid == pytest.approx(chosen.expected_cost, rel=0.2), chosen.method
 
 
 def test_every_command_is_a_target(readme, root):

@@ -334,3 +334,23 @@ PLANS = [
 @pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(PLANS)])
 def test_a_wrong_plan_is_refused(use, sentence):
     refused(use, sentence)
+
+
+UNPLANNED = [
+    (lambda: minimize(H, Y), "give a plan .*, eps or max_cost; got none of them"),
+    (lambda: minimize(H, Y, eps=0.0), "eps must be positive and finite; got 0.0"),
+    (lambda: minimize(H, Y, eps="0.1"), "eps must be positive and finite; got '0.1'"),
+    (lambda: minimize(H, Y, eps=math.nan), "eps must be positive and finite; got nan"),
+    (lambda: minimize(H, Y, max_cost=-1), "max_cost must be positive and finite; got -1"),
+    (lambda: minimize(H, Y, max_cost=1.0), "max_cost = 1 does not pay for one evaluation of level 1, which costs 8"),
+    (lambda: minimize(H, Y, eps=0.1, rng="seed"), "rng must be what numpy.random.default_rng takes"),
+    (lambda: minimize(H, 3.0, eps=0.1), "a point must be an array with at least one entry; got the number 3.0"),
+    (lambda: minimize(H, [], eps=0.1), "a point must be an array with at least one entry; got an empty array"),
+    (lambda: minimize(H, Y, eps=0.1, loss=3), "loss must be a function"),
+    (lambda: minimize(H, Y, eps=0.1, checkpoint=3), "checkpoint must be the path of a file; got 3"),
+]
+
+
+@pytest.mark.parametrize(("use", "sentence"), UNPLANNED)
+def test_a_run_without_a_plan_refuses(use, sentence):
+    refused(use, sentence)
