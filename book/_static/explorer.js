@@ -131,6 +131,7 @@
     }
     M.kappas.forEach((k, i) => (svg += `<text x="${left + (i + 0.5) * side}" y="${H - 24}" text-anchor="middle">1e${Math.round(Math.log10(k))}</text>`));
     M.gammas.forEach((g, i) => (svg += `<text x="${left - 6}" y="${10 + (M.gammas.length - 0.35 - i) * side * 0.6}" text-anchor="end">${g}</text>`));
+    const legend = [...new Set(cells.map((c) => `${c[4]} ${c[3].split(",")[0].split(" ")[0]}`))].join(", ");
     const place = (list, v, f) => { // between the cells' centres, and at the edge beyond them
       for (let i = 0; i + 1 < list.length; i++) if (v <= list[i + 1]) return Math.max(0, i + (f(v) - f(list[i])) / (f(list[i + 1]) - f(list[i])));
       return list.length - 1;
@@ -139,7 +140,7 @@
     const cy = 10 + (M.gammas.length - 0.5 - place(M.gammas, P.gamma, (v) => v)) * side * 0.6;
     svg += `<circle data-here="1" cx="${cx.toFixed(1)}" cy="${cy.toFixed(1)}" r="7" fill="none" stroke="#1A1A1A" stroke-width="3"/>`;
     const said = `Map of winners in hindsight for fresh errors at target ${short(target)}, gamma upwards, kappa to the right; the ring is where the sliders stand.`;
-    return `<svg class="mlgd-map" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:9px"><title>${said}</title>${svg}<text x="${left}" y="${H - 6}">conditioning to the right, rate γ upwards; target ${short(target)}</text></svg>`;
+    return `<svg class="mlgd-map" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:9px"><title>${said}</title>${svg}<text x="${left}" y="${H - 6}">conditioning to the right, rate γ upwards; target ${short(target)}; ${legend}</text></svg>`;
   }
 
   const short = (x) => (x === Infinity ? "∞" : Number(x.toPrecision(3)).toString());
