@@ -54,6 +54,7 @@ class Choices:
         self.told: list[str] = []
         self.rows: list[tuple[int, float, float]] = []
         self.steps = self.raised = 0
+        self.looks: dict[bytes, tuple[Measure, np.ndarray]] = {}  # what gradients said at points that were judged
         self.y, self.estimate, self.basis = y0, math.inf, ""
         self.report: Audit | None = None
         self.scale: Scale | None = None
@@ -297,8 +298,9 @@ class Choices:
         found = lanczos(Differences(Meter(self.h, y, None), base, self.scale.step), g.ravel(), n, 0.01)
         nodes = found.measure.nodes
         least = max(found.asymmetry, -float(nodes.min()), 1e-15 * float(nodes.max()))  # what is no curvature
-        step = found.solve(least).reshape(y.shape)
-        return self.loss_of(replace(found.measure, nodes=np.maximum(nodes, least))), y - step
+        measure = Measure(np.maximum(nodes, least), found.measure.weights)
+        self.looks[y.tobytes()] = measure, y - found.solve(least).reshape(y.shape)
+        return self.loss_of(measure), self.looks[y.tobytes()][1]
 
     # --- ways to get there ---
 
@@ -351,7 +353,11 @@ class Choices:
         for _ in range(ROUNDS):
             before = self.estimate
             self.journal.keep_at(self.y)
-            self.measure(self.report.levels, near=True)
+            look = self.looks.get(self.y.tobytes())
+            if look is not None:  # the gradient's measure is all that is new
+                measures = replace(self.scale.measures, gradient=look[0])
+                self.scale = replace(self.scale, measures=measures, reached=look[1])
+            self.measure(self.report.levels, again=look is None, near=True)
             plan = self.cheapest(aim, tried)
             if plan is None:
                 return False
@@ -381,7 +387,7 @@ class Choices:
                 + f" for a loss of {aim:.2g} on levels up to {self.report.levels[-1]}"
             )
             return None
-        plans = [p for p in ranked.plans if p.method not in tried and p.expected_cost <= self.left]
+        plans = [p for p in ranked.plans if p.method not in tried and p.steps > 1 and p.expected_cost <= self.left]
         prices = ", ".join(f"{p.method} {p.expected_cost:.3g}" for p in ranked.plans)
         following = self.h.levels[len(self.report.levels) :]
         if not plans or (following and plans[0].expected_cost > 3 * self.h.cost(following[0])):
