@@ -108,7 +108,7 @@ def exponential_schedule(
 def proposition_schedule(
     h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0, relax: float = 1.0
 ) -> Schedule:
-    """Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
+    """The paper's Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
 
     Mean loss at most eps with relax = 2 (it divides delta^2 and nu^2), coarsest = 4 beta and a horizon of at least
     (2/mu) log(1 + mu d0^2/eps): the form the chapter proves. As printed: relax = 1 and coarsest = 0.
