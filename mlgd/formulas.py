@@ -15,7 +15,7 @@ total = sp.Symbol("Sigma_sigma", positive=True)  # of RATIO^k over the levels pa
 t, horizon = sp.symbols("t T_c", nonnegative=True)
 injection = sp.Symbol("J", positive=True)
 kink = sp.Symbol("G", nonnegative=True)  # |f|^2 <= 2 beta (loss gap) + G^2, where the loss is not smooth
-split, young = sp.symbols("u s", positive=True)  # the bias's share of the injection, and of the contraction
+split, young = sp.symbols("u zeta", positive=True)  # the bias's share of the injection, and of the contraction
 kappa = beta / mu
 
 SYMBOLS = {  # the names that `value` takes
@@ -176,7 +176,7 @@ CONVEX_FIRINGS = (
     36 / eps * (4**-first + 2 ** (-(1 + gamma / 2) * first) * (32 * d0 / eps) ** (gamma / 2 - 1) / (1 - 1 / RATIO))
 )
 COARSE_CONVEX_ROUGH = 4 * d0**2 / eps * (4 * beta + ROUGH * CONVEX_FIRINGS) * FIRST
-# The cheapest schedule at growth theta, split u = share of the bias and Young's share s: its price over C_gamma (c/sqrt(mu eps))^gamma.
+# The cheapest schedule at growth theta, split u = share of the bias and Young's share zeta: its price over C_gamma (c/sqrt(mu eps))^gamma.
 FAMILY = (
     (split * young) ** (1 - gamma / 2) * 2 / (gamma * theta * (1 - theta) ** (gamma / 2) * (1 - split) * (1 - young))
 )
