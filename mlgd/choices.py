@@ -94,7 +94,10 @@ class Choices:
         if not self.rows:
             self.rows.append((0, self.journal.meter.total, math.nan))
         hidden = self.scale is not None and self.scale.measures is not None and self.drowned
-        good = self.status == "done" and not self.missed and self.scale.measures is not None and not hidden
+        rough = self.report is not None and self.report.regularity == "rough"
+        good = (
+            self.status == "done" and not self.missed and self.scale.measures is not None and not hidden and not rough
+        )
         if math.isfinite(self.estimate):
             about = f"loss about {self.estimate:.3g} above the minimum (an estimate: {self.basis})"
         else:
@@ -102,7 +105,12 @@ class Choices:
         drowned = (
             f"eigenvalues below {self.scale.resolution:.2g} drown in errors, so nothing is promised" if hidden else ""
         )
-        parts = [message, self.missed, about, drowned]
+        jumpy = (
+            "errors jump from point to point, which no such estimate can see, so nothing is promised" if rough else ""
+        )
+        parts = [message, self.missed, about, drowned, jumpy]
+        if (rest := self.journal.meter.total - sum(self.spent.values())) > 0:
+            self.spent["unfinished"] = rest
         return Result.of(
             self.y.copy(), self.journal.meter, self.rows, self.steps, "missed" if self.status == "done" and self.missed else self.status,
             "; ".join(p for p in parts if p), promise="measured" if good else "none", error=self.error,
@@ -162,13 +170,15 @@ class Choices:
     def climb(self) -> None:
         """Ask levels one by one, at one point, until what lies beyond them costs less than eps."""
         levels, n = self.h.levels, min(2, len(self.h.levels))
+        fresh = {(n, 0)}  # how many levels were asked, and the one from which on curvature was measured then
         self.journal.keep_at(self.y)
         self.measure(levels[:n])
         while True:
             top = levels[n - 1]
             tail = self.tail
             near = self.eps is not None and tail <= NEARLY * self.eps
-            if near and (top not in self.scale.measures.increments or self.base(near) > levels.index(self.scale.level)):
+            if near and (n, self.base(near)) not in fresh:
+                fresh.add((n, self.base(near)))
                 self.measure(levels[:n], near=True)  # cheaper than a level too many
                 continue
             if self.eps is not None and tail <= TAIL * self.eps:
@@ -210,6 +220,9 @@ class Choices:
                 known = audit(h, points, levels=cheap)
         self.report = audit(h, [self.y], levels=levels, known=known)
         self.booked("audit", since)
+        if not self.report.values[levels[-1]].any():
+            self.estimate, self.basis = 0.0, f"the gradient of level {levels[-1]} is zero"
+            raise Stop("done", "nothing is left to do")
         if again or self.scale is None:
             since = self.journal.meter.total
             first = self.base(near)
@@ -263,12 +276,14 @@ class Choices:
     def weight(self) -> float:
         """The mean of 1/lambda that increments see: a level whose error has norm e costs a loss of e^2/2 times that."""
         shapes = [self.scale.measures.increments[k] for k in sorted(self.scale.measures.increments)[-3:]]
-        return float(np.mean([2 * self.loss_of(m) / m.total for m in shapes])) if shapes else math.inf
+        return float(np.mean([2 * self.loss_of(m) / m.total for m in shapes or [self.scale.measures.gradient]]))
 
     @property
     def tail(self) -> float:
         """What errors beyond the finest level asked cost in loss, if they go on as they fell so far."""
-        if self.scale.measures is None or len(self.report.levels) < 2:
+        if len(self.h.levels) == 1:
+            return 0.0  # its own error can't be told
+        if self.scale.measures is None:
             return math.inf
         return (self.report.increment[-1] * self.report.tail) ** 2 * self.weight / 2
 

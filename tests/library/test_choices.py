@@ -225,3 +225,14 @@ def test_an_interrupted_run_goes_on_from_its_file_without_paying_again(tmp_path,
     assert run.cost == whole.cost
     with pytest.raises(ValueError, match="belongs to another run: it has another eps"):
         minimize(made(), Y0, eps=1e-2, rng=0, checkpoint=path)
+
+
+@pytest.mark.parametrize("levels", [[3], range(5)])
+def test_levels_without_errors_end_at_the_minimum_and_a_start_there_ends_at_once(levels):
+    h = Hierarchy(lambda k, y: exact(y), price, levels)
+    run = minimize(h, Y0, eps=1e-3, rng=0)
+    assert run.status == "done"
+    assert loss(run.y) <= 1e-3
+    there = minimize(h, TARGET, eps=1e-3, rng=0)
+    assert there.status == "done"
+    assert (there.y == TARGET).all()
