@@ -93,11 +93,10 @@ class Choices:
     def result(self, message: str = "") -> Result:
         if not self.rows:
             self.rows.append((0, self.journal.meter.total, math.nan))
-        hidden = self.scale is not None and self.scale.measures is not None and self.drowned
+        seen = self.scale is not None and self.scale.measures is not None
+        hidden = seen and self.drowned
         rough = self.report is not None and self.report.regularity == "rough"
-        good = (
-            self.status == "done" and not self.missed and self.scale.measures is not None and not hidden and not rough
-        )
+        good = self.status == "done" and not self.missed and seen and not hidden and not rough
         if math.isfinite(self.estimate):
             about = f"loss about {self.estimate:.3g} above the minimum (an estimate: {self.basis})"
         else:
