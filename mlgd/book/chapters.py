@@ -64,6 +64,15 @@ def normal(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         for key in ("execution", "collapsed", "scrolled", "jupyter", "ExecuteTime"):
             cell.metadata.pop(key, None)
+        kept = []
+        for output in cell.get("outputs", ()):  # what is printed in one go may arrive in pieces
+            stream = output.output_type == "stream"
+            if stream and kept and kept[-1].output_type == "stream" and kept[-1].name == output.name:
+                kept[-1].text += output.text
+            else:
+                kept.append(output)
+        if "outputs" in cell:
+            cell.outputs = kept
     return notebook
 
 
