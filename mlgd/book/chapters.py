@@ -99,6 +99,8 @@ def run_problems(notebook: NotebookNode, name: str) -> list[str]:
             text = str(output.get("text", "")) + "".join(
                 str(value) for mime, value in output.get("data", {}).items() if not mime.startswith("image/png")
             )
+            if "Traceback (most recent call last)" in text:
+                problems.append(f"{name} cell {number} shows a traceback: mend what failed and run it again.")
             if MACHINE_PATH.search(text):
                 problems.append(f"{name} cell {number} shows a path of one machine: print a relative one.")
     if dict(notebook.metadata) != METADATA:
@@ -159,8 +161,13 @@ def execute(path: Path) -> float:
         client.execute()
     except (CellExecutionError, DeadKernelError, TimeoutError) as error:
         raise BookError(f"{path.stem} did not run; the file is as it was.\n{error}") from None
-    nbformat.write(normal(notebook), path)
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    if problems := run_problems(
+        normal(notebook), path.stem
+    ):  # what nbval would refuse, a figure that failed to draw too
+        raise BookError("\n".join([f"{path.stem} ran, and the file is as it was:", *problems]))
+    nbformat.write(notebook, path)
+    return seconds
 
 
 def run(names: list[str]) -> None:

@@ -19,7 +19,8 @@ class Source:
 
     def __init__(self, frame: FrameType, function: Callable):
         source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
-        cells = [cell for cell in frame.f_globals.get("In", ()) if cell != source]  # what a kernel ran before
+        # what a kernel ran before; In holds the running cell too, without the newline at its end
+        cells = [cell for cell in frame.f_globals.get("In", ()) if cell.strip() != source.strip()]
         nodes = [node for text in (source, *cells) for node in _nodes(text)]
         self.assigned = dict(_assigned_once(nodes))
         self.arguments: dict[str, ast.expr] = {}
