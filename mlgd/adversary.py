@@ -1,4 +1,4 @@
-"""The lower bound as an opponent that can be played (Theorem 2 and its appendix).
+"""The lower bound as an opponent that can be played (the paper's Theorem 2 and its appendix).
 
 Two losses that differ by a tilt of one flat direction,
 
@@ -21,7 +21,7 @@ BASE_SIZE = 2
 
 
 class Adversary(Hierarchy):
-    """One of the two hard instances of Theorem 2, as a hierarchy of prefactor c with a meter.
+    """One of the two hard instances of the paper's Theorem 2, as a hierarchy of prefactor c with a meter.
 
     Every algorithm that reaches mean loss eps on both signs pays, on each, at least `lower_bound` on average:
     3/4 (c d0/(8 eps))^gamma, or 3/4 (c/sqrt(8 mu eps))^gamma when mu > 0. The instance is convex, beta-smooth,

@@ -34,7 +34,7 @@ def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -
 def biased(
     gradient: Callable, gamma: float, c: float, levels: Sequence[int], direction=None, alternate=False
 ) -> Hierarchy:
-    """The worst case of Assumption 1: every level is off by exactly 2^-k along one unit direction.
+    """The worst case of the paper's Assumption 1: every level is off by exactly 2^-k along one unit direction.
 
     With `alternate` the sign flips from level to level, so that increments reach their bound 3 * 2^-k too.
 

@@ -50,7 +50,7 @@ def value(expression, **numbers) -> float:
     return float(function(*(numbers[name] for name in names)))
 
 
-# --- Proposition 1: one call of the oracle ------------------------------------------------------------------
+# --- the paper's Proposition 1: one call of the oracle --------------------------------------------------------
 
 RATIO = 2 ** (gamma / 2 - 1)  # of consecutive terms of the geometric sum: above one, one, or below one
 C_GAMMA = 9 / (1 - 1 / RATIO) ** 2
@@ -80,7 +80,7 @@ OPTIMUM = {  # the cheapest call, sigma >= delta; the lower side where levels ar
 }
 ALL_LEVELS = (c / delta) ** gamma / (1 - 2**-gamma)  # every level down to delta, once each: no call costs more
 
-# --- Theorem 1: descent --------------------------------------------------------------------------------------
+# --- the paper's Theorem 1: descent ---------------------------------------------------------------------------
 
 CONVEX = {"T": 4 * d0**2 / (eta * eps), "delta": eps / (16 * d0), "sigma2": eps / (4 * eta)}
 CONVEX_BUDGET = {"horizon": d0**2 / (eta * T), "bias": 4 * delta * d0, "noise": eta * (sigma**2 + 2 * delta**2)}
@@ -138,7 +138,7 @@ FIXED_STRONG = (128 * sp.log(2) + 1) * 16**gamma * kappa * _LOG * (c / sp.sqrt(m
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
 FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level for the whole class cannot undercut
 
-# --- Proposition 2: the schedule ------------------------------------------------------------------------------
+# --- the paper's Proposition 2: the schedule ------------------------------------------------------------------
 
 SCHEDULE = {
     "delta": sp.sqrt(mu * eps / 8) * sp.exp(mu * (horizon - t) / 8),
@@ -182,7 +182,7 @@ FAMILY = (
 )
 BEST = {"theta": 2 / (gamma + 2), "split": (gamma - 2) / gamma, "young": (gamma - 2) / gamma}
 
-# --- Theorem 2: the lower bound --------------------------------------------------------------------------------
+# --- the paper's Theorem 2: the lower bound -------------------------------------------------------------------
 
 LOWER_CONVEX = sp.Rational(3, 4) * 8**-gamma * (c * d0 / eps) ** gamma
 LOWER_STRONG = sp.Rational(3, 4) * (c / sp.sqrt(8 * mu * eps)) ** gamma
@@ -282,7 +282,7 @@ def price_order(parameters: dict, name: str):
 
 
 def table_of_bounds() -> dict:
-    """Table 1 by substitution: {(row, regime, column): expression}, with c^gamma and the column's logarithm left out."""
+    """The paper's Table 1 by substitution: {(row, regime, column): expression}, with c^gamma and the column's logarithm left out."""
     step = {eta: 1 / (4 * beta)}
     strong_T = 4 / (eta * mu)  # the logarithm of the strongly convex column is common to it and left out
     plain = {"convex": CONVEX, "strong": {**STRONG, "T": strong_T}}

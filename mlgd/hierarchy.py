@@ -26,7 +26,7 @@ class LevelError(ValueError):
 
 
 def dyadic(k: int) -> float:
-    """The accuracy that Assumption 1 gives level k, 2^-k."""
+    """The accuracy that the paper's Assumption 1 gives level k, 2^-k."""
     return 2.0**-k
 
 

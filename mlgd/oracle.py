@@ -209,7 +209,7 @@ class Telescope:
     def for_accuracy(
         cls, h: Hierarchy, delta: float, sigma: float, gamma: float, coarsest: str = "always"
     ) -> "Telescope":
-        """Proposition 1's closed form: bias at most delta, variance at most sigma^2, p_k = min(C acc_k^(1+gamma/2), 1).
+        """The paper's Proposition 1: bias at most delta, variance at most sigma^2, p_k = min(C acc_k^(1+gamma/2), 1).
 
         The coarsest level is drawn always, because its value is not an increment and may be unbounded;
         coarsest='paper' draws it like the others, sound only where ||A_{k_min}|| <= 3 * 2^-k_min. sigma = 0 is

@@ -42,7 +42,7 @@ def plan(
 
     'multilevel' and 'fixed' follow the paper's Theorem 1: part (b) when mu > 0 and eps <= mu d0^2, part (a) otherwise.
     'accelerated' runs the method of similar triangles with constants proved in the chapter on acceleration,
-    restarted under strong convexity; 'scheduled' is the discrete form of Proposition 2 (mu > 0).
+    restarted under strong convexity; 'scheduled' is the discrete form of the paper's Proposition 2 (mu > 0).
 
     on: a Hierarchy, or the report of `audit`: levels, prices and accuracies are then its own, the steps, the levels and
     the probabilities are chosen by price, and expected_cost is the mean of what a run pays. Then 'refine' (deterministic,

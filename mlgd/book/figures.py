@@ -106,7 +106,7 @@ def direct_labels(ax: Axes, labels: Iterable[tuple[float, float, str, str]]) -> 
 def cover(gamma: float = 3.0) -> Figure:
     """The paper's result in one picture: what descent costs, beside what one gradient evaluation costs.
 
-    Theorem 1(a) and Theorem 2 for beta = d0 = c = 1, as executed plans: left in absolute price, right in units of
+    The paper's Theorems 1(a) and 2 for beta = d0 = c = 1, as executed plans: left in absolute price, right in units of
     one evaluation at the accuracy the target needs, eps / (16 d0).
     """
     problem = Problem(beta=1.0, d0=1.0, gamma=gamma, c=1.0)
