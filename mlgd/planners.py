@@ -90,7 +90,7 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         drift = eta * bias * choice.steps
         reach = drift + math.sqrt(drift**2 + d0**2 + choice.steps * eta**2 * total)
         budget = Budget(d0**2 / (eta * choice.steps), 2 * bias * reach, eta * total)
-        said = {"averaging": "uniform", "guarantee": "the paper's one-step lemma summed as in Theorem 1(a)"}
+        said = {"averaging": "uniform", "guarantee": "the one-step lemma summed as in the paper's Theorem 1(a)"}
     else:
         s = choice.window
         rate = -math.log1p(-(1 - s) * eta * mu)
@@ -98,7 +98,7 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         budget = Budget(horizon, bias**2 / (s * mu), eta * total)
         growth = 1 / (1 - (1 - s) * eta * mu)
         said = {"averaging": "exponential", "growth": growth}
-        said["guarantee"] = "the paper's one-step lemma with growing weights, Theorem 1(b) with its shorter horizon"
+        said["guarantee"] = "the one-step lemma with growing weights, the paper's Theorem 1(b) with its shorter horizon"
     return finish(problem, eps, method, "proved", ladder, choice, budget=budget, **said)
 
 
