@@ -25,6 +25,7 @@ class Check:
     lines: tuple[str, ...] = ()
     twin: str = ""
     repair: "Check | None" = None
+    aside: str = ""  # a line for whoever opens the box, no part of the erratum
 
     def __post_init__(self):
         if not self.ids:
@@ -42,7 +43,8 @@ class Check:
         record = {"ids": list(self.ids), "kind": self.kind, "verdict": self.verdict}
         record |= {"statement": self.statement, "anchor": self.anchor}
         if self.verdict in ("repaired", "fails"):
-            record |= {"numbers": list(self.lines), "repair": self.repair.statement if self.repair else ""}
+            numbers = [line for line in self.lines if line != self.aside]
+            record |= {"numbers": numbers, "repair": self.repair.statement if self.repair else ""}
         return [record]
 
     def __str__(self) -> str:

@@ -326,7 +326,7 @@ def refuted(
     _sound(why or alike(at, passes_at), f"{ids}: passes_at= is not near at=: numbers within a factor 4, or say why=")
     _need(not bool(test(at)), f"{ids}: the counterexample does not refute the printed claim")
     _need(bool(test(passes_at)), f"{ids}: the test of the printed claim can never pass")
-    return Check(_tuple(ids), repair.kind, verdict, statement, _tuple(numbers) + _tuple(why or ()), "", repair)
+    return Check(_tuple(ids), repair.kind, verdict, statement, _tuple(numbers) + _tuple(why or ()), "", repair, why)
 
 
 def group(title: str, *checks: Check) -> Group:
