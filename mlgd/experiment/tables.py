@@ -106,7 +106,7 @@ class Findings:
 
 
 def exponents_table(found: Findings) -> str:
-    """Table 2: one line per seed, then means, standard errors, the paper's, and where its means lie among our seeds."""
+    """The paper's Table 2: one line per seed, then means, standard errors, the paper's, and where its means lie among our seeds."""
     ours, paper = found.columns(), PAPER_SEEDS
     lines = ["            gamma    fixed    exact     gap  truncated     gap"]
 
@@ -123,7 +123,7 @@ def exponents_table(found: Findings) -> str:
 
 
 def costs_table(found: Findings) -> str:
-    """Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
+    """The paper's Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
     names = {"fixed": "one fixed level", "exact": "multilevel, exact", "truncated": "multilevel, truncated"}
     short = lambda v: f"{v:.1e}".replace("e+0", "e").replace("e+", "e")  # noqa: E731
     lines = ["      " + "".join(f"{names[m]:^30}" for m in METHODS), "target" + "   each   /100  paper  rank%  " * 3]
