@@ -5,6 +5,7 @@ row that lost its check, each check without a row, and each verdict that differs
 """
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from .boxes import KINDS, OURS, VERDICTS, checks_in, fold
 from .chapters import notebooks
 from .pieces import Html, read_table, sentence, slug, with_formulas
 
+LABEL = re.compile(r"\b(?:ass|thm|prop|app|sec|eq|rem|fig|lem|def):[\w-]+(?:/[\w-]+)?")
 WORST = ("fails", "repaired", "holds", "cited")  # the verdict a row shows when its checks differ: the first of these
 
 
@@ -101,7 +103,12 @@ def counts(rows: Iterable[Row], by: str, columns: Sequence[str], of: str) -> lis
     return [(line, *(table[line, c] for c in columns), sum(table[line, c] for c in columns)) for line in lines]
 
 
-def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
+def read_names(path: str | Path) -> dict[str, str]:
+    """{a label of the paper's source: how the book calls what it labels}, from labels.tsv."""
+    return {e["label"]: e["name"] for e in read_table(path)}
+
+
+def chapter_table(rows: Iterable[Row], chapter: str, names: Mapping[str, str]) -> Html:
     """The rows of one chapter: all there as it is, folded, filtered and searched by ledger.js where scripts run."""
     own = [r for r in rows if r.chapter == chapter]
     body = []
@@ -112,8 +119,8 @@ def chapter_table(rows: Iterable[Row], chapter: str) -> Html:
         )
         body.append(
             f"<tr id='row-{slug(r.id)}' data-verdict='{r.verdict}' data-kind='{r.kind}' data-evidence='{r.evidence}'>"
-            f"<td><code>{html.escape(r.id)}</code><br><small>{html.escape(r.where).replace('$', '')}</small></td>"
-            f"<td>{with_formulas(r.claim)}</td>"
+            f"<td><code>{html.escape(r.id)}</code><br><small>{with_formulas(r.where)}</small></td>"
+            f"<td>{LABEL.sub(lambda m: f'<i>{names[m.group()]}</i>', with_formulas(r.claim))}</td>"
             f"<td><span class='mlgd-verdict mlgd-{r.verdict}'>{r.verdict}</span><br>{r.evidence}<br>{links}</td></tr>"
         )
     head = "<thead><tr><th>claim</th><th>what it says</th><th>verdict, evidence, check</th></tr></thead>"
@@ -147,15 +154,13 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
     for number, entry in enumerate(sorted(errata, key=lambda e: int(e["weight"])), 1):
         own = [by_id[i] for i in entry["ids"].split()]
         verdict = next((v for v in WORST if v in {r.verdict for r in own}), "open")
-        places = "; ".join(dict.fromkeys(r.where.replace("$", "") for r in own))
+        places = with_formulas("; ".join(dict.fromkeys(r.where for r in own)))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
-        told = [_finding(c) for c in findings(own)] or [_typed_finding(entry)]
-        if entry.get("downstream"):
-            told.append(f"<p><i>Downstream.</i> {with_formulas(entry['downstream'])}</p>")
+        told = [*map(_finding, findings(own)), f"<p><i>Downstream.</i> {with_formulas(entry['downstream'])}</p>"]
         items.append(
             f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. "
             f"{with_formulas(entry['title'])}</b> <span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span><br>"
-            f"<small>{html.escape(places)}</small></p>{''.join(told)}<p><small>evidence: {links}</small></p></div>"
+            f"<small>{places}</small></p>{''.join(told)}<p><small>evidence: {links}</small></p></div>"
         )
         plain.append(f"{number}. {entry['title']} [{verdict}]")
     return Html("".join(items), "\n".join(plain))
@@ -165,11 +170,6 @@ def _finding(check: Mapping) -> str:
     said = " ".join(with_formulas(sentence(text)) for text in (check["statement"], *check["numbers"]))
     repair = f" <i>Repair.</i> {with_formulas(sentence(check['repair']))}" if check["repair"] else ""
     return f"<p>{said}{repair} <a href='{check['page']}.html#{check['anchor']}'>check</a></p>"
-
-
-def _typed_finding(entry: Mapping[str, str]) -> str:
-    # TODO of the chapters' authors: entries whose checks store no numbers yet
-    return f"<p>{with_formulas(entry.get('finding') or '')}</p><p><i>Repair.</i> {with_formulas(entry.get('repair') or '')}</p>"
 
 
 # --- what rests on what ------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def group_verdict(rows: Iterable[Row], group: str) -> str:
     return next((v for v in WORST if v in found), "open")
 
 
-def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
+def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row], names: Mapping[str, str]) -> None:
     """The graph of proofs, hypotheses at the bottom, each result in the colour and shape of its worst verdict."""
     import matplotlib.pyplot as plt
 
@@ -241,7 +241,7 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> None:
             crowded = len(layer) > 5  # then every other name stands below its mark
             for i, node in enumerate(sorted(layer, key=lambda n: place[n][0])):
                 x, y = place[node]
-                ax.text(x, y + (-0.36 if crowded and i % 2 else 0.2), node, ha="center", fontsize=7.5, zorder=3)
+                ax.text(x, y + (-0.36 if crowded and i % 2 else 0.2), names[node], ha="center", fontsize=7.5, zorder=3)
         ax.set_axis_off()
         ax.set_ylim(-0.6, max(levels) + 0.5)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=4)

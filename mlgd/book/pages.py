@@ -22,6 +22,10 @@ from .chapters import code_cells, notebooks, read
 GLUE_USE = re.compile(r"\{glue(?::(?:text|math|md|figure|any))?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M)
 OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//", re.I)
 LOADED_BY_SCRIPT = re.compile(r"""["'](https?://[^"']+?\.(?:js|mjs|css|woff2?|png|svg)(?:\?[^"']*)?)["']""")
+# A numbered statement, unless it is someone's ("the paper's Theorem 2") or of a work cited ("Theorem N of {cite}").
+NUMBERED = re.compile(
+    r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+(?! of \{cite)"
+)
 LOADED_BY_STYLE = re.compile(r"""(?:@import\s+(?:url\()?|url\()\s*["']?((?:https?:)?//[^"')\s]+)""")
 
 
@@ -88,6 +92,24 @@ def anchor_problems(book: Path) -> list[str]:
     return [
         f"{name}: two checks have the anchor {anchor}: say in the statements what each adds" for name, anchor in found
     ]
+
+
+def numbering_problems(root: Path) -> list[str]:
+    """Numbers of theorems that do not say whose they are, in pages, outputs and the modules' texts: the book's own
+    are made by the build, so a number that someone typed is the paper's and is called that."""
+    texts = [(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in _sources(root)]
+    for chapter, notebook in chapters(root / "book"):
+        texts += [(chapter, cell.source) for cell in notebook.cells]
+        outputs = [out for cell in code_cells(notebook) for out in cell.outputs]
+        texts += [
+            (chapter, str(out.get("text", "")) + str(out.get("data", {}).get("text/plain", ""))) for out in outputs
+        ]
+    found = [(name, m.group()) for name, text in texts for m in NUMBERED.finditer(re.sub(r"[\s#]+", " ", text))]
+    return [f"{name}: {number!r} is whose? Write the paper's {number}" for name, number in dict.fromkeys(found)]
+
+
+def _sources(root: Path) -> list[Path]:
+    return [root / "README.md", *sorted((root / "book").glob("*.md")), *sorted((root / "mlgd").rglob("*.py"))]
 
 
 def pages(html: Path) -> Iterator[tuple[str, BeautifulSoup]]:

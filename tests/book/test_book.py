@@ -24,7 +24,14 @@ from mlgd.book.chapters import (
     read,
     run_problems,
 )
-from mlgd.book.pages import anchor_problems, figure_problems, glue_problems, link_problems, outside_problems
+from mlgd.book.pages import (
+    anchor_problems,
+    figure_problems,
+    glue_problems,
+    link_problems,
+    numbering_problems,
+    outside_problems,
+)
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -266,6 +273,31 @@ def test_nbval_fails_a_chapter_whose_outputs_were_stripped(root, tmp_path):
     stripped = nbval(path, root)
     assert stripped.returncode != 0, stripped.stdout
     assert "not one clean run" in stripped.stdout
+
+
+# -- whose numbers ------------------------------------------------------------------------------------------
+
+
+def test_a_typed_number_of_a_theorem_is_called_the_papers(root):
+    assert numbering_problems(root) == []
+
+
+def test_numbering_check_can_fail(tmp_path):
+    for folder in ("book", "mlgd"):
+        (tmp_path / folder).mkdir()
+    sound = "The paper's Theorem 1(a), the paper's\nProposition 2, Theorem 3.4 of {cite}`dg`, {prf:ref}`thm-convex`."
+    (tmp_path / "README.md").write_text(sound)
+    assert numbering_problems(tmp_path) == []
+    (tmp_path / "README.md").write_text(sound + " By Theorem 1 and its\nTheorem 2.")
+    (tmp_path / "mlgd" / "plans.py").write_text('"""Proposition 2 in discrete time."""')
+    write(ran("bill", **{"text/plain": "by Lemma 3"}), tmp_path / "book")
+    found = [line.partition(" is whose?")[0] for line in numbering_problems(tmp_path)]
+    assert found == [
+        "README.md: 'Theorem 1'",
+        "README.md: 'Theorem 2.'",
+        "mlgd/plans.py: 'Proposition 2'",
+        "tiny: 'Lemma 3'",
+    ]
 
 
 # -- the built pages ----------------------------------------------------------------------------------------
