@@ -3,14 +3,16 @@
     python tests/mutate.py [--seed 0] [--count 20] [--jobs 1] [FILE ...]
 
 A mutation is a number off by one (or by a tenth), a comparison, arithmetic or logical operator exchanged, a sign or a
-`not` dropped. Each is made in a copy of the library, whose quick tests then run, those of the mutated module first, until
-one fails. Survivors are listed, and the script fails if there are any; a mutation that changes nothing a caller could
-see stands in tests/equivalent.tsv with its reason.
+`not` dropped. Each is made in a copy of the library, whose quick tests then run until one fails: first those that call
+the mutated function, the fastest first (a run of all of them, watched, says which those are), then the rest. Survivors
+are listed, and the script fails if there are any; a mutation that changes nothing a caller could see stands in
+tests/equivalent.tsv with its reason. `--reached` leaves the rest out: faster, and a survivor may be a false one.
 """
 
 import argparse
 import ast
 import csv
+import json
 import os
 import random
 import re
@@ -18,6 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,29 +136,94 @@ def _not_run(node: ast.AST) -> Iterator[ast.AST]:
         yield node
 
 
-def survives(mutation: Mutation, house: Path) -> bool:
+def survives(mutation: Mutation, house: Path, reach: "Reach", rest: bool) -> bool:
     """Whether the quick tests pass with the mutation in a copy of the library."""
     path = house / mutation.file
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: mutation.start] + mutation.new + text[mutation.end :], encoding="utf-8")
+    first = reach.tests(mutation)
+    others = [t for t in reach.seconds if t not in set(first)] if rest else []
     try:
-        return passes(house, first=f"test_{path.stem}")
+        return all(passes(house, tests) for tests in (first, others) if tests)
     finally:
         path.write_text(text, encoding="utf-8")
 
 
-def passes(house: Path, first: str = "") -> bool:
-    """Whether the quick tests of a copy pass, those of one file first; one that does not end does not pass."""
-    tests = sorted((house / "tests" / "library").glob("test_*.py"), key=lambda p: (p.stem != first, p.stem))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    environment = os.environ | {"PYTHONPATH": str(house), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+def passes(house: Path, tests: list[str] | None = None) -> bool:
+    """Whether these tests pass in a copy, in this order (all quick ones: watched); one that does not end does not pass."""
+    (house / "order.json").write_text(json.dumps(tests))
+    files = ["tests/library"] if tests is None else sorted({t.split("::")[0] for t in tests})
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "mutate"]
+    paths = os.pathsep.join(map(str, (house, house / "tests")))
+    environment = os.environ | {
+        "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
     try:
-        ran = subprocess.run(
-            [*command, *map(str, tests)], cwd=house, env=environment, capture_output=True, timeout=SECONDS
-        )
+        ran = subprocess.run([*command, *files], cwd=house, env=environment, capture_output=True, timeout=SECONDS)
         return ran.returncode == 0
     except subprocess.TimeoutExpired:
         return False
+
+
+# --- as a plugin of pytest, in a copy -------------------------------------------------------------------------------
+
+
+class Reach:
+    """Which tests call which functions of the library: seconds by test, and (file, first line, last line) -> tests."""
+
+    def __init__(self, seconds: dict[str, float], called: list):
+        self.seconds, self.called = seconds, called
+
+    def tests(self, mutation: Mutation) -> list[str]:
+        """Those that call the innermost function around the mutation; those of the whole file for what is in none."""
+        here = [entry for entry in self.called if entry[0] == mutation.file]
+        around = [entry for entry in here if entry[1] <= mutation.number <= entry[2]]
+        least = min((entry[2] - entry[1] for entry in around), default=0)
+        found = {t for entry in around if entry[2] - entry[1] == least for t in entry[3]}
+        return sorted(found or {t for entry in here for t in entry[3]}, key=self.seconds.get)
+
+
+WATCHED: dict = {}  # code -> tests that call it
+TOOK: dict[str, float] = {}
+
+
+def pytest_collection_modifyitems(items):
+    order = json.loads(Path("order.json").read_text())
+    if order is not None:
+        place = {test: i for i, test in enumerate(order)}
+        items[:] = sorted((i for i in items if i.nodeid in place), key=lambda i: place[i.nodeid])
+
+
+def pytest_runtest_call(item):
+    if json.loads(Path("order.json").read_text()) is None:
+        item.user_properties.append(("began", time.perf_counter()))
+
+        def watch(frame, event, argument):
+            code = frame.f_code
+            if code.co_flags & 1:  # a function, and no body of a class or module
+                WATCHED.setdefault(code, set()).add(item.nodeid)
+
+        threading.settrace(watch)
+        sys.settrace(watch)
+
+
+def pytest_runtest_teardown(item):
+    sys.settrace(None)
+    threading.settrace(None)
+    for name, began in item.user_properties:
+        if name == "began":
+            TOOK[item.nodeid] = time.perf_counter() - began
+
+
+def pytest_sessionfinish():
+    if TOOK:
+        called, top = [], Path("mlgd").resolve()
+        for code, tests in WATCHED.items():
+            path = Path(code.co_filename)
+            if path.parent == top:
+                lines = [line for *_, line in code.co_lines() if line]
+                called.append([f"mlgd/{path.name}", code.co_firstlineno, max(lines), sorted(tests)])
+        Path("reach.json").write_text(json.dumps([TOOK, called]))
 
 
 def equivalent() -> set[tuple[str, ...]]:
@@ -169,6 +238,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--reached", action="store_true", help="only tests that call the mutated function")
     parser.add_argument("files", nargs="*", help="files of the library, such as mlgd/plans.py (all by default)")
     options = parser.parse_args()
     names = options.files or [f"mlgd/{p.name}" for p in sorted((ROOT / "mlgd").glob("*.py")) if p.name != "__init__.py"]
@@ -186,9 +256,11 @@ def main() -> int:
         if not passes(houses[0]):
             print("the library does not pass its quick tests as it is: mend that first")
             return 2
+        reach = Reach(*json.loads((houses[0] / "reach.json").read_text()))
         shares = [chosen[n :: options.jobs] for n in range(options.jobs)]
         verdicts = pool.map(
-            lambda pair: [(m, judge(m, pair[1], known)) for m in pair[0]], zip(shares, houses, strict=True)
+            lambda pair: [(m, judge(m, pair[1], known, reach, not options.reached)) for m in pair[0]],
+            zip(shares, houses, strict=True),
         )
         outcomes = [outcome for share in verdicts for outcome in share]
     survivors = [m for m, verdict in outcomes if verdict == "survived"]
@@ -199,8 +271,9 @@ def main() -> int:
     return 1 if survivors else 0
 
 
-def judge(mutation: Mutation, house: Path, known: set) -> str:
-    verdict = "equivalent" if mutation.key in known else "survived" if survives(mutation, house) else "killed"
+def judge(mutation: Mutation, house: Path, known: set, reach: Reach, rest: bool) -> str:
+    alive = mutation.key not in known and survives(mutation, house, reach, rest)
+    verdict = "equivalent" if mutation.key in known else "survived" if alive else "killed"
     print(f"{verdict:10} {mutation}", flush=True)
     return verdict
 
