@@ -7,42 +7,18 @@ Both pay for fine levels at a few points only. What they cost depends on how fas
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from .anchors import Telescope
 from .epochs import Calls, Epoch, Setting, cheapest, with_levels
-from .hierarchy import Hierarchy
-from .planners import Seen
-from .problems import Problem
 from .refine import OVER_CONJUGATE, conjugate_steps
-from .schemes import Budget, NotApplicable, Plan, Stage
-from .searching import Ladder, refuse
-from .theorems import already
+from .schemes import Budget, NotApplicable, Plan, Problem
+from .searching import Ladder
+from .seen import Seen
 
 STEPS = (1.0, 1.6)  # times 1/beta, where a plan rests on measurements
 SHARES = (0.1, 0.3, 0.6)  # of what the bias leaves, given to the horizon
-
-
-@dataclass(frozen=True, kw_only=True)
-class Referenced(Plan):
-    """A plan whose stages begin with a fine gradient: its levels' first is looked at in every step, its last once."""
-
-    def price_on(self, h: Hierarchy) -> float:
-        """The exact mean price of this plan on a hierarchy of your own."""
-        if self.method == "corrected":
-            return float(sum(h.cost(s.levels[-1]) + s.steps * h.cost(s.levels[0]) for s in self.stages))
-        return float(sum(epoch_price(h, s.levels, s.probabilities, s.steps) for s in self.stages))
-
-
-def epoch_price(h: Hierarchy, levels, probabilities, steps: int) -> float:
-    """The exact mean price of one epoch: its first step is made at the reference and needs one fine value."""
-    if steps == 1 or len(levels) == 1:
-        return float(h.cost(levels[-1])) * (steps if len(levels) == 1 else 1)
-    at = np.zeros(1)
-    telescope = Telescope.anchored(h, dict(zip(levels, probabilities, strict=True)), at=at)
-    return telescope.reference_cost(steps - 1) + (steps - 1) * telescope.expected_cost()
 
 
 def planned(problem: Problem, eps: float, method: str, on, promise: str) -> Plan:
@@ -80,7 +56,7 @@ def _promised(problem: Problem, s: Setting, ladder: Ladder, promise: str) -> Pla
     """By the theorem of the chapter on anchored descent, or its sharper form for quadratics."""
     epochs = cheapest(s)
     if epochs is None:
-        raise refuse(problem, s.eps, ladder, promise, float(s.accuracy[-1] ** 2 / (2 * s.mu)))
+        raise ladder.refuse(s.eps, promise, float(s.accuracy[-1] ** 2 / (2 * s.mu)))
     last = epochs[-1]
     delta = float(s.accuracy[last.finest])
     if s.averaged:
@@ -100,26 +76,11 @@ def _promised(problem: Problem, s: Setting, ladder: Ladder, promise: str) -> Pla
 def _plan(problem, s: Setting, ladder: Ladder, promise, epochs, budget, said, growth=1.0, eta=None) -> Plan:
     stages = []
     for e in epochs:
-        levels = tuple(ladder.h.levels[i] for i in e.levels)
         sigma = 2 * e.radius * math.sqrt(e.noise * s.mu / s.eta)  # at the distance that the theorem allows
-        stages.append(Stage(e.steps, float(s.accuracy[e.finest]), sigma, levels=levels, probabilities=e.probabilities))
-    plan = Referenced(
-        problem=problem,
-        eps=s.eps,
-        method="anchored",
-        promise=promise,
-        eta=s.eta if eta is None else eta,
-        stages=tuple(stages),
-        averaging="exponential" if promise == "proved" else "last",
-        growth=growth,
-        budget=budget,
-        expected_cost=0.0,
-        cost_bound=None,
-        guarantee=said,
-        accuracies=ladder.declared,
-        warnings=tuple(already(problem, s.eps)),
-    )
-    return replace(plan, expected_cost=plan.price_on(ladder.h))
+        stages.append(ladder.stage(e.steps, e.levels, e.probabilities, sigma))
+    average = {"averaging": "exponential" if promise == "proved" else "last", "growth": growth, "budget": budget}
+    eta = s.eta if eta is None else eta
+    return ladder.plan(problem, s.eps, "anchored", promise, stages, eta=eta, guarantee=said, **average)
 
 
 # --- by what was measured of this instance ---------------------------------------------------------------------------
@@ -169,7 +130,7 @@ def _measured(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan:
             if price < best:
                 best, found = price, (epochs, eta, floors[rise[-1]], share)
     if found is None:
-        raise refuse(problem, s.eps, ladder, "measured", float(floors[-1]))
+        raise ladder.refuse(s.eps, "measured", float(floors[-1]))
     epochs, eta, floor, share = found
     left = s.eps - floor
     budget = Budget(share * left, floor, (1 - share) * left)
@@ -224,32 +185,11 @@ def _corrected(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan
             if price < best and loss <= s.eps:
                 best, found = price, (stages, floors[rise[-1]])
     if found is None:
-        raise refuse(problem, s.eps, ladder, "measured", float(floors[-1]))
-    stages = tuple(
-        Stage(
-            n,
-            float(s.accuracy[fine]),
-            0.0,
-            levels=(ladder.h.levels[coarse], ladder.h.levels[fine]),
-            probabilities=(1.0, 1.0),
-            solver="quasi-newton",
-            tolerance=norm,
-        )
+        raise ladder.refuse(s.eps, "measured", float(floors[-1]))
+    stages = [
+        ladder.stage(n, (coarse, fine), (1.0, 1.0), solver="quasi-newton", tolerance=norm)
         for coarse, fine, n, norm in found[0]
-    )
-    plan = Referenced(
-        problem=problem,
-        eps=s.eps,
-        method="corrected",
-        promise="measured",
-        eta=s.eta,
-        stages=stages,
-        averaging="last",
-        budget=Budget(s.eps - found[1], found[1], 0.0),
-        expected_cost=0.0,
-        cost_bound=None,
-        guarantee="conjugate gradients on the measured spectrum, increments changing as measured",
-        accuracies=ladder.declared,
-        warnings=tuple(already(problem, s.eps)),
-    )
-    return replace(plan, expected_cost=plan.price_on(ladder.h))
+    ]
+    said = "conjugate gradients on the measured spectrum, increments changing as measured"
+    average = {"averaging": "last", "budget": Budget(s.eps - found[1], found[1], 0.0), "guarantee": said}
+    return ladder.plan(problem, s.eps, "corrected", "measured", stages, eta=s.eta, **average)

@@ -132,4 +132,12 @@ class Anchored(Telescope):
         return [self.kept[need] for need in needs]
 
 
+def epoch_price(h: Hierarchy, levels: Sequence[int], probabilities: Sequence[float], steps: int) -> float:
+    """The exact mean price of that many draws, the first of which is made at the reference and needs one fine value."""
+    if steps == 1 or len(levels) == 1:
+        return float(h.cost(levels[-1])) * (steps if len(levels) == 1 else 1)
+    telescope = Anchored(h, dict(zip(levels, probabilities, strict=True)), at=np.zeros(1))
+    return telescope.reference_cost(steps - 1) + (steps - 1) * telescope.expected_cost()
+
+
 Telescope.anchored = Anchored  # a constructor beside `for_accuracy` and `cheapest`, in a file of its own

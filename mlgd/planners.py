@@ -11,12 +11,11 @@ import numpy as np
 
 from .ladders import optimum
 from .moments import certified_bias, worst
-from .problems import Problem
 from .refine import refined_plan
-from .schemes import Budget, NotApplicable, Plan, Stage
-from .searching import Ladder, Ways, finish, refuse, search, variance
+from .schemes import Budget, NotApplicable, Plan, Problem
+from .searching import Ladder, Ways, dearest, finish, search, variance
 from .seen import Seen
-from .theorems import already, stages_of, step_size
+from .theorems import stages_of, step_size
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.65)  # of mu that Young's inequality gives to the bias
 RESPONSES = ("horizon", "bias", "noise")
@@ -28,7 +27,7 @@ def on_ladder(problem: Problem, eps: float, method: str, eta: float | None, on, 
     """The plan of a method on a ladder, by its promise."""
     ladder = Ladder.of(on)
     if method == "refine":
-        return refined_plan(problem, eps, ladder, promise, Seen.of(problem, ladder) if promise == "measured" else None)
+        return refined_plan(problem, eps, ladder, promise)
     if method in ("accelerated", "scheduled"):
         if promise != "proved":
             raise NotApplicable(f"{method!r} is planned with promise='proved' only")
@@ -82,7 +81,7 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
     found = [(choice.price, averaging, choice) for averaging, choice in tries if choice is not None]
     if not found:
         floor = min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf)
-        raise refuse(problem, eps, ladder, "proved", floor)
+        raise ladder.refuse(eps, "proved", floor)
     _, averaging, choice = min(found, key=lambda f: f[0])
     bias, noise = float(delta[choice.finest]), variance(choice, ladder.squared)
     total = noise + 2 * bias**2
@@ -118,8 +117,8 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
     """'accelerated' and 'scheduled': the theorem's stages, each with the cheapest telescope for its bias and noise."""
     eta = step_size(problem, eps, eta)
     parts = stages_of(problem, eps, method, eta)
-    stages, expected, dearest = [], 0.0, 0.0
-    for stage in parts["stages"]:
+    stages, expected = [], 0.0
+    for stage in parts.pop("stages"):
         fine = np.flatnonzero(ladder.accuracy <= stage.delta * (1 + 1e-12))
         if not fine.size:
             raise NotApplicable(
@@ -128,24 +127,10 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
             )
         top = slice(0, fine[0] + 1)
         chain, q, call = optimum(ladder.cost[top], ladder.squared[top, top], stage.sigma**2, ladder.shared[top])
-        levels = tuple(ladder.h.levels[i] for i in chain)
-        delta = float(ladder.accuracy[fine[0]])
-        stages.append(Stage(stage.steps, delta, stage.sigma, levels=levels, probabilities=tuple(q.tolist())))
+        stages.append(ladder.stage(stage.steps, chain, q, stage.sigma))
         expected += stage.steps * call
-        dearest += stage.steps * sum(ladder.h.only(levels).step_cost(k) for k in levels)
-    return Plan(
-        problem=problem,
-        eps=eps,
-        method=method,
-        promise="proved",
-        eta=eta,
-        expected_cost=expected,
-        cost_bound=dearest,
-        bound_is="never",
-        accuracies=ladder.declared,
-        warnings=tuple(already(problem, eps)),
-        **{**parts, "stages": tuple(stages)},
-    )
+    most = {"expected_cost": expected, "cost_bound": dearest(ladder.h, stages), "bound_is": "never"}
+    return ladder.plan(problem, eps, method, "proved", stages, eta=eta, **most, **parts)
 
 
 # --- quadratic: the worst case over quadratics, by exact responses ---------------------------------------------------
@@ -172,7 +157,7 @@ def _quadratic(
 
     choice = search(ladder, make, _grids(problem, eps, eta), lambda w, i: ladder.squared, method != "fixed")
     if choice is None:
-        raise refuse(problem, eps, ladder, "quadratic", delta[-1] ** 2 / (2 * mu) if mu else math.inf)
+        raise ladder.refuse(eps, "quadratic", delta[-1] ** 2 / (2 * mu) if mu else math.inf)
     window, finest = int(choice.window), float(delta[choice.finest])
     sure = worst(beta, mu, choice.eta, np.array([window]), np.array([choice.steps - window]))
     horizon, bias, noise = (float(getattr(sure, name)[0, 0]) for name in RESPONSES)
@@ -224,7 +209,7 @@ def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladd
 
     choice = search(ladder, make, _grids(problem, eps, eta), squares, noisy)
     if choice is None:
-        raise refuse(problem, eps, ladder, "measured", seen.floor())
+        raise ladder.refuse(eps, "measured", seen.floor())
     window = int(choice.window)
     horizon, bias, weight = seen.losses(*(np.array([v]) for v in (choice.eta, window, choice.steps)))
     noise = variance(choice, seen.bridged(weight[0], ladder))

@@ -8,8 +8,8 @@ from .hierarchy import positive
 from .lazy import formulas as F
 from .oracle import Telescope
 from .planners import on_ladder
-from .problems import Problem
-from .schemes import Budget, NotApplicable, Plan, Stage
+from .schemes import Budget, NotApplicable, Plan, Problem, Stage
+from .searching import dearest
 from .theorems import call_bound, ideal
 
 __all__ = [
@@ -97,9 +97,7 @@ def tuned(
     (20, 1888.0, 'nothing is promised (set by hand)')
     """
     eps, eta = positive("eps", eps), positive("eta", eta)
-    for name, number in (("steps", steps), ("window", window)):
-        if name == "window" and window is None:
-            continue
+    for name, number in {"steps": steps, **({} if window is None else {"window": window})}.items():
         if isinstance(number, bool) or number != math.floor(positive(name, number)):
             raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
     if window is not None and window > steps:
@@ -111,22 +109,14 @@ def tuned(
     spread = zip(telescope.p[1:].tolist(), accuracy, accuracy[1:], strict=False)
     sigma = math.sqrt(sum((1 / q - 1) * (a + b) ** 2 for q, a, b in spread))  # by the declared accuracies
     stage = Stage(int(steps), accuracy[-1], sigma, levels=levels, probabilities=tuple(telescope.p.tolist()))
+    average = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
+    if window is not None:
+        average = {"averaging": "tail", "window": int(window)}
     return Plan(
-        problem=problem,
-        eps=eps,
-        method="tuned",
-        promise="none",
-        eta=eta,
-        stages=(stage,),
-        averaging="tail" if window else "exponential",
-        growth=1.0 if window else 1 / (1 - eta * problem.mu / 2),
-        window=None if window is None else int(window),
-        budget=None,
-        expected_cost=steps * telescope.expected_cost(),
-        cost_bound=steps * sum(h.step_cost(k) for k in levels),
-        bound_is="never",
+        problem=problem, eps=eps, method="tuned", promise="none", eta=eta, stages=(stage,), **average,
+        expected_cost=steps * telescope.expected_cost(), cost_bound=dearest(h, [stage]), bound_is="never",
         guarantee="set by hand",
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

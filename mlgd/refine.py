@@ -4,47 +4,23 @@ import math
 
 import numpy as np
 
-from .problems import Problem
-from .schemes import Budget, NotApplicable, Plan, Stage
-from .searching import Ladder, refuse
-from .theorems import already
+from .schemes import Budget, NotApplicable, Plan, Problem
+from .searching import Ladder, dearest
+from .seen import Seen
 
 OVER_CONJUGATE = 1.3  # evaluations of the library's quasi-Newton method over steps of conjugate gradients, as measured
 EIGENVALUES = 96
 
 
-def refined_plan(problem: Problem, eps: float, ladder: Ladder, promise: str, seen=None) -> Plan:
+def refined_plan(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Plan:
     """Nesterov's method by its worst case on quadratics, or a quasi-Newton method by the measures of this instance."""
     if promise == "proved":
         raise NotApplicable("'refine' is planned with promise='quadratic' or 'measured'")
-    if promise == "quadratic":
-        counts, stages, budget, said = _worst(problem, eps, ladder)
-    else:
-        counts, stages, budget, said = _seen(problem, eps, ladder, seen)
-    price = [float(ladder.h.cost(s.levels[0])) for s in stages]
-    return Plan(
-        problem=problem,
-        eps=eps,
-        method="refine",
-        promise=promise,
-        eta=1 / problem.beta,
-        stages=stages,
-        averaging="last",
-        budget=budget,
-        expected_cost=sum(n * c for n, c in zip(counts, price, strict=True)),
-        cost_bound=sum(s.steps * c for s, c in zip(stages, price, strict=True)),
-        bound_is="never",
-        guarantee=said,
-        accuracies=ladder.declared,
-        warnings=tuple(already(problem, eps)),
-    )
-
-
-def _stage(ladder: Ladder, level: int, steps: float, solver: str, tolerance: float | None = None) -> Stage:
-    k = ladder.h.levels[level]
-    return Stage(
-        int(steps), float(ladder.accuracy[level]), 0.0, levels=(k,), probabilities=(1.0,), solver=solver, tolerance=tolerance
-    )  # fmt: skip
+    counts, stages, budget, said = (_worst if promise == "quadratic" else _seen)(problem, eps, ladder)
+    expected = float(sum(n * ladder.h.cost(s.levels[0]) for n, s in zip(counts, stages, strict=True)))
+    most = {"expected_cost": expected, "cost_bound": dearest(ladder.h, stages), "bound_is": "never"}
+    said = {"eta": 1 / problem.beta, "averaging": "last", "budget": budget, "guarantee": said}
+    return ladder.plan(problem, eps, "refine", promise, stages, **said, **most)
 
 
 def nesterov_responses(beta: float, mu: float, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -55,19 +31,17 @@ def nesterov_responses(beta: float, mu: float, steps: int) -> tuple[np.ndarray, 
     lam = np.geomspace(mu, beta, EIGENVALUES) if mu < beta else np.array([beta])
     ratio = math.sqrt(mu / beta)
     momentum, shrink = (1 - ratio) / (1 + ratio), 1 - lam / beta
-    x, z = np.ones(lam.size), np.ones(lam.size)  # from the start
+    x = z = np.ones(lam.size)  # from the start
     g, v = np.zeros(lam.size), np.full(lam.size, 1 / beta)  # from one error: g_1 = 1/beta
-    factors, sums = np.empty((steps, lam.size)), np.empty(steps)
-    total = 0.0
+    factors, sizes = np.empty((steps, lam.size)), np.empty(steps)
     for n in range(steps):
         new = shrink * z
-        x, z = new, new + momentum * (new - x)
-        factors[n] = x
-        response = v if n == 0 else shrink * v
-        g, v = response, response + momentum * (response - (g if n else 0.0))
-        total += float((np.sqrt(lam) * np.abs(g)).max())
-        sums[n] = total
-    return lam, factors, sums
+        factors[n], z = new, new + momentum * (new - x)
+        x = new
+        new = shrink * v if n else v
+        g, v = new, new + momentum * (new - g)
+        sizes[n] = (np.sqrt(lam) * np.abs(g)).max()
+    return lam, factors, np.cumsum(sizes)
 
 
 def _worst(problem: Problem, eps: float, ladder: Ladder):
@@ -75,51 +49,38 @@ def _worst(problem: Problem, eps: float, ladder: Ladder):
     if not problem.mu:
         raise NotApplicable("'refine' with promise='quadratic' needs mu > 0")
     delta, cost, d0 = ladder.accuracy, ladder.cost, problem.d0
-    root = math.sqrt(problem.beta / problem.mu)
-    reach = math.sqrt(2 * eps)
-    most = math.ceil(root * (2 + math.log1p(problem.beta * d0**2 / eps))) + 4
+    most = math.ceil(math.sqrt(problem.beta / problem.mu) * (2 + math.log1p(problem.beta * d0**2 / eps))) + 4
     lam, factors, sums = nesterov_responses(problem.beta, problem.mu, most)
-    counts = np.unique(np.ceil(np.geomspace(1, most, 48)).astype(int)) - 1
-    size = np.abs(factors[counts])
-    largest = size.max(axis=1)
-    best = (math.inf, None)
+    counts = np.unique(np.ceil(np.geomspace(1, most, 48)).astype(int))
+    size, sums = np.abs(factors[counts - 1]), sums[counts - 1]
+    best, found = math.inf, None
     for finest in range(len(delta)):
         for first in range(finest + 1):
             after = finest - np.arange(first + 1, finest + 1)
-            late = (delta[first + 1 : finest + 1] * largest[:, None] ** after).sum(axis=1) * sums[
-                counts
-            ]  # per count of n
-            early = delta[first] * largest ** (finest - first)  # times the sum of the first stage
             rest = cost[first + 1 : finest + 1].sum()
-            for i, n in enumerate(counts if first < finest else counts[:1]):
-                left = np.sqrt(lam) * (size[i] ** (finest - first) if first < finest else 1.0)
+            for i, n in enumerate(counts if first < finest else counts[:1]):  # of every later stage
+                largest = size[i].max()
+                late = (delta[first + 1 : finest + 1] * largest**after).sum() * sums[i]
+                left = np.sqrt(lam) * size[i] ** (finest - first)
                 start = (left * size).max(axis=1) * d0  # by the count of the first stage
-                bound = (
-                    start
-                    + (early[i] if first < finest else delta[first]) * sums[counts]
-                    + (late[i] if first < finest else 0)
-                )
-                good = np.flatnonzero(bound <= reach)
-                if good.size:
-                    m = int(good[0])
-                    price = (counts[m] + 1) * cost[first] + (n + 1) * rest
-                    if price < best[0]:
-                        best = (
-                            float(price),
-                            (first, finest, int(counts[m]) + 1, int(n) + 1, float(start[m]), float(bound[m])),
-                        )
-    if best[1] is None:
-        raise refuse(problem, eps, ladder, "quadratic", delta[-1] ** 2 / (2 * problem.mu))
-    first, finest, m, n, start, bound = best[1]
-    counts = [m] + [n] * (finest - first)
-    stages = tuple(_stage(ladder, first + i, count, "nesterov") for i, count in enumerate(counts))
-    horizon, bias = start**2 / 2, (bound - start) ** 2 / 2
-    budget = Budget(horizon, bias, 0.0, bound**2 / 2 - horizon - bias)
+                bound = start + delta[first] * largest ** (finest - first) * sums + late
+                good = np.flatnonzero(bound <= math.sqrt(2 * eps))[:1]
+                price = (counts[good] * cost[first] + n * rest).min(initial=math.inf)
+                if price < best:
+                    m = good[0]
+                    best, found = price, (first, [counts[m]] + [n] * (finest - first), start[m], bound[m])
+    if found is None:
+        raise ladder.refuse(eps, "quadratic", delta[-1] ** 2 / (2 * problem.mu))
+    first, counts, start, bound = found
+    stages = [ladder.stage(n, (first + i,), (1.0,), solver="nesterov") for i, n in enumerate(counts)]
+    horizon, bias = float(start) ** 2 / 2, float(bound - start) ** 2 / 2
+    budget = Budget(horizon, bias, 0.0, float(bound) ** 2 / 2 - horizon - bias)
     return counts, stages, budget, "Nesterov's method coarse to fine, the worst case over spectra in [mu, beta]"
 
 
-def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
+def _seen(problem: Problem, eps: float, ladder: Ladder):
     """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
+    seen = Seen.of(problem, ladder)
     floors = [float((w / x).sum() / 2) for x, w in seen.biases]
     curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -131,32 +92,26 @@ def _seen(problem: Problem, eps: float, ladder: Ladder, seen):
         loss, norm = curves[id(nodes)]
         return loss * total, norm * math.sqrt(total)
 
-    best = (math.inf, None)
+    best, found = math.inf, None
     for finest in [k for k, f in enumerate(floors) if f < eps][:4]:
         for first in range(finest + 1):
             for patience in (0.3, 1.0, 3.0) if first < finest else (1.0,):
-                counts = []
-                for k in range(first, finest + 1):
-                    goal = eps - floors[finest] if k == finest else patience * floors[k]
-                    counts.append(_reached(*curve(seen.start if k == first else seen.steps[k]), goal))
-                price = sum(
-                    math.ceil(OVER_CONJUGATE * n + 1) * ladder.cost[first + i] for i, (n, _) in enumerate(counts)
-                )
-                if price < best[0]:
-                    best = (price, (first, counts, floors[finest]))
-    if best[1] is None:
-        raise refuse(problem, eps, ladder, "measured", floors[-1])
-    first, found, floor = best[1]
-    stages = tuple(  # the cap is seldom needed: a stage ends at its tolerance
-        _stage(ladder, first + i, 2 * n + 2, "quasi-newton", norm) for i, (n, norm) in enumerate(found)
-    )
-    counts = [OVER_CONJUGATE * n + 1 for n, _ in found]
-    return (
-        counts,
-        stages,
-        Budget(eps - floor, floor, 0.0),
-        "conjugate gradients on the measured spectrum, coarse to fine",
-    )
+                goals = [patience * f for f in floors[first:finest]] + [eps - floors[finest]]
+                measures = [seen.start, *seen.steps[first + 1 : finest + 1]]
+                counts = [_reached(*curve(m), goal) for m, goal in zip(measures, goals, strict=True)]
+                evaluations = [math.ceil(OVER_CONJUGATE * n + 1) for n, _ in counts]
+                price = sum(n * c for n, c in zip(evaluations, ladder.cost[first:], strict=False))
+                if price < best:
+                    best, found = price, (first, counts, floors[finest])
+    if found is None:
+        raise ladder.refuse(eps, "measured", floors[-1])
+    first, counts, floor = found
+    solver = {"solver": "quasi-newton"}  # the cap is seldom needed: a stage ends at its tolerance
+    stages = [
+        ladder.stage(2 * n + 2, (first + i,), (1.0,), tolerance=norm, **solver) for i, (n, norm) in enumerate(counts)
+    ]
+    said = "conjugate gradients on the measured spectrum, coarse to fine"
+    return [OVER_CONJUGATE * n + 1 for n, _ in counts], stages, Budget(eps - floor, floor, 0.0), said
 
 
 def conjugate_steps(nodes: np.ndarray, weights: np.ndarray, goal: float) -> tuple[int, float]:

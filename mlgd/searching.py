@@ -1,15 +1,14 @@
 """The cheapest way to run on a ladder: a grid of ways, the noise that each leaves to each finest level, and its price."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .hierarchy import Hierarchy
 from .ladders import optimum
-from .schemes import NotApplicable, Plan, Stage
-from .theorems import already
+from .schemes import NotApplicable, Plan, Problem, Stage
 
 FINALISTS = 6
 NEAR = 1.03  # among prices this close the run of fewest steps is taken: its calls are dearer, its overhead is smaller
@@ -45,12 +44,28 @@ class Ladder:
             for i in range(len(flat)):
                 squared[i] = ((flat - flat[i]) ** 2).sum(axis=2).max(axis=1)
             squared = np.triu(squared, 1)
-        return cls(
-            h,
-            np.array([float(h.cost(k)) for k in h.levels]),
-            accuracy,
-            np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)]),
-            squared,
+        cost = np.array([float(h.cost(k)) for k in h.levels])
+        return cls(h, cost, accuracy, np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)]), squared)
+
+    def stage(self, steps: float, chain: Sequence[int], q: Sequence[float], sigma: float = 0.0, **more) -> Stage:
+        """Steps on the levels with these indices, drawn with these probabilities."""
+        levels, accuracy = tuple(self.h.levels[i] for i in chain), float(self.accuracy[chain[-1]])
+        return Stage(int(steps), accuracy, sigma, levels=levels, probabilities=tuple(map(float, q)), **more)
+
+    def plan(self, problem: Problem, eps: float, method: str, promise: str, stages: Sequence[Stage], **parts) -> Plan:
+        """A plan on this ladder; without an expected_cost it is what the stages pay on average."""
+        known = {"problem": problem, "eps": eps, "method": method, "promise": promise, "stages": tuple(stages)}
+        plan = Plan(
+            **known, accuracies=self.declared, warnings=problem.already(eps), **({"expected_cost": math.nan} | parts)
+        )
+        return plan if "expected_cost" in parts else replace(plan, expected_cost=plan.price_on(self.h))
+
+    def refuse(self, eps: float, promise: str, floor: float) -> NotApplicable:
+        """The target is out of reach: what the finest level's bias alone costs, where that is known."""
+        costs = f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
+        return NotApplicable(
+            f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level "
+            f"{self.h.levels[-1]} has accuracy {self.accuracy[-1]:.3g}{costs}: add finer levels or ask for a larger eps"
         )
 
 
@@ -135,41 +150,15 @@ def refined(ways: Ways, i: int, ratio: float):
     return np.array([ways.eta[i]]), lags, np.unique(np.maximum(np.round(window * spread), 1))
 
 
-def refuse(problem, eps: float, ladder: Ladder, promise: str, floor: float) -> NotApplicable:
-    """The target is out of reach: what the finest level's bias alone costs, where that is known."""
-    costs = f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
-    return NotApplicable(
-        f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level {ladder.h.levels[-1]} "
-        f"has accuracy {ladder.accuracy[-1]:.3g}{costs}: add finer levels or ask for a larger eps"
-    )
+def finish(problem, eps, method, promise, ladder: Ladder, choice: Choice, **parts) -> Plan:
+    stage = ladder.stage(choice.steps, choice.chain, choice.q, math.sqrt(variance(choice, ladder.squared)))
+    most = {"expected_cost": choice.price, "cost_bound": dearest(ladder.h, [stage]), "bound_is": "never"}
+    return ladder.plan(problem, eps, method, promise, [stage], eta=choice.eta, **most, **parts)
 
 
-def finish(problem, eps, method, promise, ladder, choice: Choice, **parts) -> Plan:
-    levels = tuple(ladder.h.levels[i] for i in choice.chain)
-    squared = [ladder.squared[a, b] for a, b in zip(choice.chain, choice.chain[1:], strict=False)]
-    sigma = math.sqrt(sum((1 / q - 1) * s for q, s in zip(choice.q[1:].tolist(), squared, strict=True)))
-    stage = Stage(
-        choice.steps,
-        float(ladder.accuracy[choice.finest]),
-        sigma,
-        levels=levels,
-        probabilities=tuple(choice.q.tolist()),
-    )
-    dearest = sum(ladder.h.only(levels).step_cost(k) for k in levels) if len(levels) > 1 else ladder.cost[choice.finest]
-    return Plan(
-        problem=problem,
-        eps=eps,
-        method=method,
-        promise=promise,
-        eta=choice.eta,
-        stages=(stage,),
-        expected_cost=choice.price,
-        cost_bound=choice.steps * float(dearest),
-        bound_is="never",
-        accuracies=ladder.declared,
-        warnings=tuple(already(problem, eps)),
-        **parts,
-    )
+def dearest(h: Hierarchy, stages: Iterable[Stage]) -> float:
+    """What no run of these stages exceeds: every increment at every step."""
+    return float(sum(s.steps * sum(h.only(s.levels).step_cost(k) for k in s.levels) for s in stages))
 
 
 def variance(choice: Choice, squared: np.ndarray) -> float:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .moments import Responses
-from .problems import Problem
-from .schemes import NotApplicable
+from .schemes import NotApplicable, Problem
 from .searching import Ladder
 
 CELLS = 12

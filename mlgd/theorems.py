@@ -6,8 +6,7 @@ import numpy as np
 
 from .lazy import formulas as F
 from .oracle import Telescope
-from .problems import Problem
-from .schemes import Budget, Plan, Stage
+from .schemes import Budget, Plan, Problem, Stage
 
 
 def step_size(problem: Problem, eps: float, eta: float | None) -> float:
@@ -32,34 +31,16 @@ def ideal(problem: Problem, eps: float, method: str, eta: float | None) -> Plan:
         telescope = Telescope.for_accuracy(ladder, stage.delta, stage.sigma, problem.gamma)
         expected += stage.steps * telescope.expected_cost()
         bound += stage.steps * call_bound(problem, stage.delta, stage.sigma)
-    last = parts["stages"][-1]
-    warnings = [*already(problem, eps)]
-    if last.sigma > 0:
-        ladder = problem.prices(last.delta)
+    last, warnings = parts["stages"][-1], problem.already(eps)
+    if last.sigma > 0:  # its ladder is the last one made
         p = Telescope.for_accuracy(ladder, last.delta, last.sigma, problem.gamma, coarsest="paper").p[0]
         if p < 1:
-            warnings.append(
+            warnings += (
                 f"the paper's probabilities would draw the coarsest level with probability {p:.2g}: unsafe unless the "
-                "gradient is bounded; this plan draws it at every call"
+                "gradient is bounded; this plan draws it at every call",
             )
-    return Plan(
-        problem=problem,
-        eps=eps,
-        method=method,
-        promise="proved",
-        eta=eta,
-        expected_cost=expected,
-        cost_bound=bound,
-        warnings=tuple(warnings),
-        **parts,
-    )
-
-
-def already(problem: Problem, eps: float) -> list[str]:
-    """A warning where the target is met before the first step."""
-    if eps >= problem.beta * problem.d0**2 / 2:
-        return ["the starting point already has loss at most eps (eps >= beta d0^2 / 2): nothing needs to run"]
-    return []
+    known = {"problem": problem, "eps": eps, "method": method, "promise": "proved", "eta": eta}
+    return Plan(**known, expected_cost=expected, cost_bound=bound, warnings=warnings, **parts)
 
 
 def stages_of(problem: Problem, eps: float, method: str, eta: float) -> dict:

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import sympy as sp
 
-from mlgd.anchored import epoch_price
+from mlgd.anchors import epoch_price
 from mlgd.epochs import Epoch, Setting
 from mlgd.formulas import c, eps, eta, gamma, mu
 from mlgd.hierarchy import Hierarchy

@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from mlgd.hierarchy import Hierarchy
-from mlgd.problems import Problem
-from mlgd.schemes import Plan
+from mlgd.schemes import Plan, Problem
 from mlgd.spectra import Measures, lanczos
 
 SIZE = 0.1  # of the coarsest level's error

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from mlgd import Hierarchy, audit, compare, estimate, minimize, plan
-from mlgd.anchored import epoch_price, planned
+from mlgd.anchored import planned
+from mlgd.anchors import epoch_price
 from mlgd.examples import rounded
 from mlgd.plans import NotApplicable
 
@@ -129,10 +130,10 @@ def test_a_correction_that_goes_too_far_is_shortened():
     y0 = np.ones(3)
     report = audit(h, [y0, 0.9 * y0, 0.2 * y0])
     problem = report.problem(beta=1.0, mu=0.1, d0=2.0)
-    from mlgd.anchored import Referenced, Stage
+    from mlgd.schemes import Plan, Stage
 
     stages = tuple(Stage(20, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9) for _ in range(4))
-    chosen = Referenced(
+    chosen = Plan(
         problem=problem, eps=1e-3, method="corrected", promise="none", eta=1.0, stages=stages, averaging="last",
         budget=None, expected_cost=1.0, cost_bound=None, guarantee="set by hand",
     )  # fmt: skip
