@@ -1,32 +1,24 @@
-"""Each method tuned in hindsight on one instance with linear errors, by exact second moments: what is the least it could cost?
+"""Each method tuned in hindsight on one instance with linear errors, by exact second moments: how cheap could it be?
 
 Prices are in units of one gradient at the coarsest level whose zero is good enough. The tuner knows the instance: its floors, its
-minimizer, the moments on the way. Settings are sifted by a quick model of the moments (covariances without their off-diagonal entries),
-and the few best are judged by the exact ones.
+minimizer, the moments on the way; nobody who has to solve it does. It searches, so a cheaper setting may exist.
 """
 
+import math
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
-from .linear_errors import Affine, Moments, Sampling, anchored_path, instance, plain_path
+from . import anchored_search, linear_errors, strides
+from .anchored_search import NOTHING, Diagonal, Found, anchored
+from .linear_errors import Affine, Moments, Sampling, plain_path
+from .store import fingerprint
 
 LOOKS = 30  # per kappa steps: where an epoch may end
-EXACT = 2  # settings that pass by exact moments, the cheapest of which is taken
-
-
-@dataclass(frozen=True)
-class Found:
-    """The price of one setting, in units of one gradient, by purpose, and the setting."""
-
-    price: float
-    parts: dict[str, float] = field(default_factory=dict)
-    setting: tuple = ()
-
-
-NOTHING = Found(np.inf)
+INNER = (0.3, 0.1, 0.03)  # how far a coarse solve goes
+EXACT = 3  # settings that pass by exact moments, the cheapest of which is taken
 
 
 def _best(run, quick, exact, settings: Iterable[tuple]) -> Found:
@@ -46,99 +38,6 @@ def _best(run, quick, exact, settings: Iterable[tuple]) -> Found:
     return best
 
 
-# --- the anchored telescope ------------------------------------------------------------------------------------
-
-
-def anchored(family: Affine, eps: float, graded: bool = True, lazy: bool = True) -> Found:
-    """Epochs with references at ever finer levels (`graded`), or all at the finest."""
-
-    def run(setting, path, limit):
-        return _epochs(family, eps, setting, lazy, path, limit)
-
-    return _best(run, _quick_anchored, anchored_path, _ladders(family, eps, graded))
-
-
-def _ladders(family, eps, graded) -> Iterator[tuple]:
-    """(levels of the references, base, step, share of noise, how close to its floor an epoch comes)."""
-    unit = family.unit(eps)
-    for finest, base, eta in product((unit, unit + 1), range(min(2, unit)), (1.2, 1.9)):
-        if graded:
-            ladders = {tuple(range(finest, base, -gap))[::-1] for gap in (1, 2, 3, 4)} | {(finest,)}
-            ladders |= {(*ladder, finest) for ladder in ladders}
-        else:
-            ladders = {(finest,) * n for n in (1, 2, 3, 4)}
-        for levels, noise, far in product(sorted(ladders), (0.004, 0.02, 0.1, 0.4, 1.6), (1.1, 1.5, 3.0)):
-            if len(levels) > 1 or far == 1.5:
-                yield levels, base, eta, noise, far
-
-
-def _epochs(family, eps, setting, lazy, path, limit) -> Found:
-    levels, base, eta, noise, far = setting
-    unit = family.price[family.unit(eps)]
-    now, parts = Moments.at(family.e0), {"reference": 0.0, "coarse": 0.0, "sampled": 0.0}
-    for i, finest in enumerate(levels):
-        floor = family.floors[finest]
-        if i == len(levels) - 1:
-            goal = eps
-        else:  # references all at one level: the loss falls by a fixed factor per epoch
-            goal = eps ** ((i + 1) / len(levels)) if levels[0] == levels[-1] else max(eps, far * floor)
-        if now.loss(family.spectrum) <= goal:
-            continue
-        if floor >= goal:
-            return NOTHING
-        variance = noise * goal / (eta * now.distance**2)
-        draw = Sampling.cheapest(min(base, finest), finest, family.lipschitz**2, family.price, variance)
-        every = max(1, round(1 / (LOOKS * family.spectrum[0])))
-        for look, point in enumerate(path(family, now, eta, draw, every), start=1):
-            cost = draw.epoch(family.price, look * every, lazy)
-            if point.loss(family.spectrum) <= goal:
-                break
-            if (sum(parts.values()) + sum(cost.values())) / unit > limit or look > 10 * LOOKS:
-                return NOTHING
-        now = point
-        parts = {name: parts[name] + cost[name] for name in parts}
-    parts = {name: value / unit for name, value in parts.items()}
-    return Found(sum(parts.values()), parts, setting)
-
-
-class _Quick:
-    """Moments whose covariance is diagonal: the quick model's."""
-
-    def __init__(self, mean, variance):
-        self.mean, self.variance = mean, variance
-
-    def loss(self, spectrum) -> float:
-        return float(spectrum @ (self.mean**2 + self.variance)) / 2
-
-    @property
-    def distance(self) -> float:
-        return float(np.sqrt(self.mean @ self.mean + self.variance.sum()))
-
-
-def _strides(family, finest, eta, every):
-    """`every` steps at once of the mean, of a diagonal covariance, and of noise injected into it."""
-    m, c = family.matrix[finest], family.offset[finest]
-    zero = np.linalg.solve(m, -c)
-    stride = np.linalg.matrix_power(np.eye(zero.size) - eta * m, every)
-    ratio = (1 - eta * family.spectrum) ** 2
-    return zero, stride, ratio**every, np.where(ratio < 1, (1 - ratio**every) / (1 - ratio), every)
-
-
-def _quick_anchored(family, start, eta, draw, every) -> Iterator[_Quick]:
-    mean, reference = start.mean, start.mean
-    variance = start.variance if isinstance(start, _Quick) else np.zeros_like(mean)
-    kept, fresh = variance, np.zeros_like(mean)
-    zero, stride, keep, gain = _strides(family, draw.finest, eta, every)
-    noise = (eta * np.sqrt(1 / draw.p - 1))[:, None, None] * family.slopes[draw.base + 1 : draw.finest + 1]
-    squares = (noise**2).sum(axis=0)
-    while True:
-        after = zero + stride @ (mean - zero)
-        injected = sum(((noise @ (point - reference)) ** 2).sum(axis=0) for point in (mean, after)) / 2
-        fresh = keep * fresh + (injected + squares @ fresh) * gain
-        kept, mean = keep * kept, after
-        yield _Quick(mean, kept + fresh)
-
-
 # --- the plain telescope ---------------------------------------------------------------------------------------
 
 
@@ -150,7 +49,7 @@ def plain(family: Affine, eps: float) -> Found:
 
     unit = family.unit(eps)
     settings = product(
-        (unit, unit + 1), (0, 1), (0.4, 1.2, 1.9), eps * np.geomspace(0.3, 300, 10), (0.0, 0.5, 1.0, 2.0)
+        (unit, unit + 1), (0, 1), (0.4, 1.2, 1.9), (eps * np.geomspace(0.3, 300, 10)).tolist(), (0.0, 0.5, 1.0, 2.0)
     )
     return _best(run, _quick_plain, plain_path, settings)
 
@@ -176,10 +75,14 @@ def _plain(family, eps, setting, path, limit) -> Found:
             return NOTHING
 
 
-def _quick_plain(family, start, eta, draw, growth, every) -> Iterator[tuple[_Quick, _Quick]]:
+def _quick_plain(family, start, eta, draw, growth, every) -> Iterator[tuple[Diagonal, Diagonal]]:
     mean = start.mean
     d = mean.size
-    zero, stride, keep, gain = _strides(family, draw.finest, eta, every)
+    zero, m = family.zeros[draw.finest], family.matrix[draw.finest]
+    stride = np.linalg.matrix_power(np.eye(d) - eta * m, every)
+    ratio = (1 - eta * family.spectrum) ** 2
+    keep = ratio**every
+    gain = np.where(ratio < 1, (1 - keep) / (1 - ratio), every)
     shifts = np.diff(family.offset, axis=0, prepend=0.0)[draw.base + 1 : draw.finest + 1]
     inject = eta**2 * float((1 / draw.p - 1) @ (shifts**2).sum(axis=1)) / d
     variance, average, mass = np.zeros(d), np.zeros(d), 0.0
@@ -195,7 +98,7 @@ def _quick_plain(family, start, eta, draw, growth, every) -> Iterator[tuple[_Qui
         # steps correlate over 1/(eta lambda): the variance of the average is at most that of white noise through 1/lambda
         smooth = np.minimum(variance, inject * square / (eta * family.spectrum) ** 2)
         total = average
-        yield _Quick(mean, variance), _Quick(total, smooth)
+        yield Diagonal(mean, variance), Diagonal(total, smooth)
 
 
 # --- the corrected coarse model --------------------------------------------------------------------------------
@@ -204,46 +107,56 @@ def _quick_plain(family, start, eta, draw, growth, every) -> Iterator[tuple[_Qui
 def corrected(family: Affine, eps: float) -> Found:
     """Solve A_k(y) + [A_K - A_k](y_j) = 0 from y_j, K rising to the finest; the coarse solves are charged as GMRES steps."""
     unit, best = family.unit(eps), NOTHING
-    for finest, base, gap in product((unit, unit + 1), range(unit + 1), (1, 2, 3, 4, 20)):
+    known: dict[tuple, tuple] = {
+        ((), base, inner): (family.e0, 0.0, 0.0) for base in range(unit + 1) for inner in INNER
+    }
+
+    def after(ladder, base, inner):
+        """(the point, what its fine and its coarse values cost)."""
+        if (ladder, base, inner) not in known:
+            y, fine, coarse = after(ladder[:-1], base, inner)
+            k = ladder[-1]
+            move, n = _gmres(family.matrix[base], -family.matrix[k] @ y - family.offset[k], inner, family.spectrum)
+            known[ladder, base, inner] = (y + move, fine + family.price[k], coarse + n * family.price[base])
+        return known[ladder, base, inner]
+
+    for finest, base, gap, inner in product((unit, unit + 1), range(unit + 1), (1, 2, 3, 4, 20), INNER):
         ladder = tuple(range(finest, base, -gap))[::-1] or (finest,)
-        for repeats, inner in product((1, 2, 3), (0.3, 0.1, 0.03)):
-            found = _corrected(family, eps, (ladder + (finest,) * (repeats - 1), base, inner), best.price)
-            best = min(best, found, key=lambda f: f.price)
+        ladder += (finest,) * 2
+        for n in range(1, len(ladder) + 1):
+            y, fine, coarse = after(ladder[:n], base, inner)
+            price = (fine + coarse) / family.price[unit]
+            if price >= best.price:
+                break
+            if family.loss(y) <= eps:
+                parts = {"reference": fine / family.price[unit], "coarse": coarse / family.price[unit], "sampled": 0.0}
+                best = Found(price, parts, (ladder[:n], base, inner))
     return best
-
-
-def _corrected(family, eps, setting, limit) -> Found:
-    ladder, base, inner = setting
-    unit = family.price[family.unit(eps)]
-    y, parts = family.e0, {"reference": 0.0, "coarse": 0.0, "sampled": 0.0}
-    for finest in ladder:
-        fine = family.matrix[finest] @ y + family.offset[finest]
-        move, evaluations = _gmres(family.matrix[base], -fine, inner, family.spectrum)
-        parts["reference"] += family.price[finest] / unit
-        parts["coarse"] += evaluations * family.price[base] / unit
-        y = y + move
-        if family.loss(y) <= eps:
-            return Found(sum(parts.values()), parts, setting)
-        if sum(parts.values()) > limit:
-            return NOTHING
-    return NOTHING
 
 
 def _gmres(matrix, right, reduction, spectrum):
     """The first Krylov iterate whose residual, weighed by 1/sqrt(spectrum), has fallen to `reduction`; evaluations used."""
     weight = 1 / np.sqrt(spectrum)
-    goal, basis = reduction * np.linalg.norm(weight * right), [right / np.linalg.norm(right)]
-    images = []
-    while True:
-        images.append(matrix @ basis[-1])
-        pushed = np.array(images).T
-        coefficients = np.linalg.lstsq(weight[:, None] * pushed, weight * right, rcond=None)[0]
-        if np.linalg.norm(weight * (right - pushed @ coefficients)) <= goal or len(basis) == right.size:
-            return np.array(basis).T @ coefficients, len(basis) + 1
-        new = images[-1]
-        for _ in range(2):
-            new = new - np.array(basis).T @ (np.array(basis) @ new)
-        basis.append(new / np.linalg.norm(new))
+    left = weight * right
+    goal, n = reduction * np.linalg.norm(left), right.size
+    basis, images, pushed = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))  # a row per evaluation
+    new = right
+    for i in range(n):
+        basis[i] = _orthogonal_to(basis[:i], new)
+        new = images[i] = matrix @ basis[i]
+        pushed[i] = _orthogonal_to(pushed[:i], weight * new)
+        left = left - pushed[i] * (pushed[i] @ left)
+        if np.linalg.norm(left) <= goal:
+            break
+    used = slice(i + 1)
+    coefficients = np.linalg.lstsq((weight * images[used]).T, weight * right, rcond=None)[0]
+    return coefficients @ basis[used], i + 2
+
+
+def _orthogonal_to(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
+    for _ in range(2):
+        v = v - (rows @ v) @ rows
+    return v / np.linalg.norm(v)
 
 
 # --- the table of the chapter on anchored descent ---------------------------------------------------------------------
@@ -252,22 +165,35 @@ CELLS = [(kappa, gamma, eps) for kappa in (100, 1000, 10000) for eps in (1e-2, 1
 CELLS += [(100, 3, 1e-6), (100, 1.5, 1e-6)]
 METHODS = {"anchored": anchored, "corrected": corrected}
 FIGURE = {"plain": plain, "finest": lambda family, eps: anchored(family, eps, graded=False, lazy=False)}
+SEEDS = range(10)
+COLUMNS = ("kappa", "gamma", "eps", "seed", "method", "price", "coarse", "setting")
+
+
+def version() -> str:
+    """A fingerprint of the code that the table was computed with."""
+    return fingerprint([linear_errors, strides, anchored_search, sys.modules[__name__]])
 
 
 def table(cells: Iterable[tuple], seeds: Iterable[int], methods: dict) -> Iterator[str]:
-    """Rows of book/data/hindsight.tsv: kappa, gamma, eps, seed, method, price and the base level's part of it."""
+    """Rows of book/data/hindsight.tsv; `coarse` is the base level's part of the price."""
     for (kappa, gamma, eps), seed in product(cells, seeds):
-        family = instance(kappa, gamma, seed, levels=18)
+        family = linear_errors.instance(kappa, gamma, seed, levels=18)
         for name, method in methods.items():
             found = method(family, eps)
-            if found.setting:
-                coarse = f"{found.parts['coarse']:.4f}" if name == "anchored" else ""
-                yield f"{kappa:g}\t{gamma:g}\t{eps:g}\t{seed}\t{name}\t{found.price:.4f}\t{coarse}"
+            coarse = found.parts.get("coarse", math.nan)
+            yield f"{kappa:g}\t{gamma:g}\t{eps:g}\t{seed}\t{name}\t{found.price:.4f}\t{coarse:.4f}\t{found.setting}"
+
+
+def main() -> None:
+    print(
+        f"# python -m mlgd.experiment.hindsight > book/data/hindsight.tsv; code {version()}; seeds {min(SEEDS)} to {max(SEEDS)}"
+    )
+    print(*COLUMNS, sep="\t")
+    for row in table(CELLS, SEEDS, METHODS):
+        print(row, flush=True)
+    for row in table([(100, 3, eps) for eps in (1e-2, 1e-4, 1e-6)], SEEDS, FIGURE):
+        print(row, flush=True)
 
 
 if __name__ == "__main__":
-    print("kappa\tgamma\teps\tseed\tmethod\tprice\tcoarse")
-    for row in table(CELLS, range(10), METHODS):
-        print(row, flush=True)
-    for row in table([(100, 3, eps) for eps in (1e-2, 1e-4, 1e-6)], range(6), FIGURE):
-        print(row, flush=True)
+    main()

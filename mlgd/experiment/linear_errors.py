@@ -8,7 +8,7 @@ All is written in e = y - y*, so that A_k(e) = matrix[k] e + offset[k] and the l
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 import numpy as np
@@ -43,7 +43,18 @@ class Affine:
     @cached_property
     def floors(self) -> np.ndarray:
         """The loss at the zero of each level: what no method that looks no further can do better than, in the limit."""
-        return np.array([self.loss(np.linalg.solve(m, -c)) for m, c in zip(self.matrix, self.offset, strict=True)])
+        return np.array([self.loss(zero) for zero in self.zeros])
+
+    @cache  # noqa: B019 - a family lives as long as its study
+    def eigen(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Eigenvalues of a level's matrix, eigenvectors, and their inverse."""
+        values, vectors = np.linalg.eig(self.matrix[k])
+        return values, vectors, np.linalg.inv(vectors)
+
+    @cached_property
+    def zeros(self) -> np.ndarray:
+        """Where each level vanishes."""
+        return np.array([np.linalg.solve(m, -c) for m, c in zip(self.matrix, self.offset, strict=True)])
 
     def unit(self, eps: float) -> int:
         """The coarsest level whose zero has loss at most eps: its price is "one gradient"."""
