@@ -1,30 +1,44 @@
-"""Multilevel gradient descent: from a hierarchy of approximate gradients to a priced plan and a run."""
+"""Multilevel gradient descent: from a hierarchy of approximate gradients to a priced plan and a run.
 
-from .adversary import Adversary
-from .anchors import Telescope
-from .audits import audit
-from .descent import Result, minimize
-from .estimates import estimate
-from .hierarchy import Hierarchy, LevelError
-from .jumps import Schedule, flow
-from .plans import Plan, Problem, compare, plan, tuned
+Each name is read from its module when it is first used, so that `import mlgd` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .adversary import Adversary as Adversary
+    from .anchors import Telescope as Telescope
+    from .audits import audit as audit
+    from .descent import minimize as minimize
+    from .estimates import estimate as estimate
+    from .hierarchy import Hierarchy as Hierarchy
+    from .hierarchy import LevelError as LevelError
+    from .jumps import Schedule as Schedule
+    from .jumps import flow as flow
+    from .plans import compare as compare
+    from .plans import plan as plan
+    from .plans import tuned as tuned
+    from .results import Result as Result
+    from .schemes import Plan as Plan
+    from .schemes import Problem as Problem
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "Adversary",
-    "Hierarchy",
-    "LevelError",
-    "Plan",
-    "Problem",
-    "Result",
-    "Schedule",
-    "Telescope",
-    "audit",
-    "compare",
-    "estimate",
-    "flow",
-    "minimize",
-    "plan",
-    "tuned",
-]
+_HOMES = {
+    "Adversary": "adversary", "Hierarchy": "hierarchy", "LevelError": "hierarchy", "Plan": "schemes", "Problem": "schemes",
+    "Result": "results", "Schedule": "jumps", "Telescope": "anchors", "audit": "audits", "compare": "plans",
+    "estimate": "estimates", "flow": "jumps", "minimize": "descent", "plan": "plans", "tuned": "plans",
+}  # fmt: skip
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mlgd' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(f".{_HOMES[name]}", __name__), name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -99,8 +99,27 @@ def test_a_package_imported_whole_is_seen():
 
 
 def test_the_library_starts_without_the_slow_packages():
-    script = "import sys, mlgd; print(*sorted({'sympy', 'matplotlib', 'scipy', 'mpmath'} & {*sys.modules}))"
+    script = (
+        "import sys; from mlgd import *; print(*sorted({'sympy', 'matplotlib', 'scipy', 'mpmath'} & {*sys.modules}))"
+    )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == ""
+
+
+def test_a_name_is_read_from_its_module_when_it_is_used(root):
+    script = "import sys, mlgd; a = 'numpy' in sys.modules; mlgd.Hierarchy; print(a, 'mlgd.descent' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.split() == ["False"] * 2
+    )
+    import mlgd
+
+    known = {path.stem for path in (root / "mlgd").glob("*.py")}
+    homes = {alias.name: node.module for node in ast.walk(ast.parse((root / "mlgd" / "__init__.py").read_text()))
+             if isinstance(node, ast.ImportFrom) and node.module in known for alias in node.names}  # fmt: skip
+    assert homes == mlgd._HOMES  # what type checkers read is what is read
+    assert all(getattr(mlgd, name).__module__ in (f"mlgd.{home}", "mlgd.oracle") for name, home in homes.items())
+    assert {*mlgd.__all__, "__version__"} <= {*dir(mlgd)}
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        mlgd.nothing  # noqa: B018
 
 
 def test_no_name_hides_a_module(root):
