@@ -1,46 +1,25 @@
 """The anchored telescope on smooth errors, by exact second moments of a few instances, its epochs chosen in hindsight.
 
-With z = y - r since the epoch's reference r, x = 1 - eta (lambda + slope of the finest level), and w the variance that the draws
-of the increments' slopes add per unit of z^2:  z <- x z - eta g + noise z,  where g is the finest gradient at r. So the second
-moments of a coordinate are sums of two geometric series, for any number of steps at once.
+An epoch pays for the finest level at its reference r. Past the base every increment up to `top` is drawn, as its change since
+r; increments beyond are left as they were at r. With z = y - r, x = 1 - eta (slope of the top level), and w the variance that the
+draws add per unit of z^2:  z <- x z - eta g + noise z,  where g is the finest gradient at r. So the second moments of a
+coordinate are sums of two geometric series, for any number of steps at once.
 """
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from .fields import LEVELS, Family, Instances
+from .affine import Affine
+from .fields import LEVELS
 from .linear_errors import Sampling
+from .responses import BELOW
 
 ETAS, BASES, NOISES, LENGTHS = (1.0, 1.8), (0, 1, 2, 3), 9, 20
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """A few instances: A_k(y) = slope[k] y + offset[k], coordinate by coordinate; arrays (levels, instances, d)."""
-
-    family: Family
-    start: np.ndarray
-    slope: np.ndarray
-    offset: np.ndarray
-
-    @classmethod
-    def of(cls, f: Family, seeds) -> "Affine":
-        i = Instances(f, seeds)
-        half = f.accuracy[:, None, None] / 2
-        turn = half * i.slopes / f.d0
-        return cls(f, i.start, f.spectrum + turn, half * i.lasting - turn * i.start)
-
-    def loss(self, second: np.ndarray) -> np.ndarray:
-        """The mean loss over the instances, from second moments."""
-        return (second @ self.family.spectrum).mean(axis=-1) / 2
-
-    def floor(self, k: int) -> float:
-        """The loss at the zero of a level; none where a coordinate of it bends the wrong way."""
-        if self.slope[k].min() <= 0:
-            return math.inf
-        return float(self.loss((self.offset[k] / self.slope[k]) ** 2))
+LEFT = (0, 1, 2, 3, 4)  # increments below the reference's level that are not drawn
+DRAWS = 4  # in the mean over an epoch, of every level that is drawn: a rarer one would be seen in few runs only
 
 
 @dataclass(frozen=True)
@@ -49,58 +28,77 @@ class Epoch:
     base: int
     eta: float
     steps: int
-    p: tuple[float, ...]
-    price: float
+    p: tuple[float, ...]  # of the levels past the base, up to the top
+    price: float = 0.0
+
+    @property
+    def top(self) -> int:
+        return self.base + len(self.p)
 
 
 def moments(i: Affine, mean, second, finest: int, base: int, eta: float, p: np.ndarray, steps: np.ndarray):
-    """Mean and second moment of every coordinate after an epoch: arrays (lengths, instances, d)."""
-    lam, o, n = i.slope[finest], i.offset[finest], np.asarray(steps, float)[:, None, None]
+    """Mean and second moment of every coordinate after an epoch, for settings p (settings, levels) and steps: (settings, instances, d)."""
+    top, n = base + p.shape[1], np.asarray(steps, float)[:, None, None]
+    lam, fine, o = i.slope[top], i.slope[finest], i.offset[finest]
     x = 1 - eta * lam
-    change = np.diff(i.slope[base : finest + 1], axis=0)
-    q = x**2 + eta**2 * ((1 / p - 1)[:, None, None] * change**2).sum(axis=0)
-    g, gg = lam * mean + o, lam**2 * second + 2 * lam * o * mean + o**2
+    change = np.diff(i.slope[base : top + 1], axis=0)
+    q = x**2 + eta**2 * np.einsum("sk,kid->sid", 1 / p - 1, change**2)
+    g, rg, gg = fine * mean + o, fine * second + o * mean, fine**2 * second + 2 * fine * o * mean + o**2
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         xn, qn = np.abs(x) ** n * np.where((x < 0) & (n % 2 == 1), -1.0, 1.0), q**n
         fell = (1 - xn) / lam
-        z, zg = -fell * g, -fell * gg
         push = 2 * eta * x / lam
         zz = gg * ((push + eta**2) * (1 - qn) / (1 - q) - push * (qn - xn) / (q - x))
-        rz = (zg - o * z) / lam
-        return mean + z, second + 2 * rz + zz
+        return mean - fell * g, second - 2 * fell * rg + zz
+
+
+def price(cost: np.ndarray, finest: int, base: int, p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The mean price of epochs: the reference, the base in every step, what is drawn, and drawn levels once at the reference."""
+    after = np.concatenate([p[:, 1:], np.zeros((len(p), 1))], axis=1)
+    looked = p + after - p * after
+    drawn = cost[base + 1 : base + 1 + p.shape[1]]
+    ever = 1 - (1 - looked) ** (steps - 1)[:, None]
+    known = np.arange(base + 1, base + 1 + p.shape[1]) == finest
+    return cost[finest] + steps * cost[base] + (steps - 1) * (looked @ drawn) + ever @ (drawn * ~known)
 
 
 def epoch(i: Affine, mean, second, finest: int, goal: float, gamma: float):
     """The cheapest epoch with this reference that takes the mean loss to `goal`, and the moments at its end."""
     f, cost = i.family, 2.0 ** (gamma * np.arange(LEVELS))
-    steps = np.unique(np.round(np.geomspace(2, 12 * f.kappa, LENGTHS)))
+    lengths = np.unique(np.round(np.geomspace(2, 12 * f.kappa, LENGTHS)))
     best, end = None, None
     squares = np.concatenate([[0.0], ((f.accuracy[1:] + f.accuracy[:-1]) / (2 * f.d0)) ** 2])
-    for base in (b for b in BASES if b < finest):
-        for eta in ETAS:
-            for noise in np.geomspace(1e-7, 1.0, NOISES) / (f.kappa * eta**2):
-                draw = Sampling.cheapest(base, finest, squares, cost, noise)
-                m, s = moments(i, mean, second, finest, base, eta, draw.p, steps)
-                good = np.flatnonzero((i.loss(s) <= goal) & (s.min(axis=(1, 2)) >= 0))
-                if good.size:
-                    j = good[0]
-                    price = sum(draw.epoch(cost, int(steps[j])).values())
-                    if best is None or price < best.price:
-                        best, end = Epoch(finest, base, eta, int(steps[j]), tuple(draw.p), price), (m[j], s[j])
+    for base, eta, left in product(BASES, ETAS, LEFT):
+        top = finest - left
+        if top <= base:
+            continue
+        noises = np.geomspace(1e-7, 1.0, NOISES) / (f.kappa * eta**2)
+        chosen = np.array([Sampling.cheapest(base, top, squares, cost, noise).p for noise in noises])
+        steps = np.tile(lengths, NOISES)
+        p = np.minimum(1.0, np.maximum(np.repeat(chosen, lengths.size, axis=0), DRAWS / (steps - 1)[:, None]))
+        prices = price(cost, finest, base, p, steps)
+        can = np.flatnonzero(prices < (best.price if best else math.inf))
+        m, s = moments(i, mean, second, finest, base, eta, p[can], steps[can])
+        good = np.flatnonzero((i.loss(s) <= goal) & (s.min(axis=(1, 2)) >= 0))
+        if good.size:
+            j = good[prices[can[good]].argmin()]
+            k = can[j]
+            best = Epoch(finest, base, eta, int(steps[k]), tuple(map(float, p[k])), float(prices[k]))
+            end = m[j], s[j]
     return best, end
 
 
 def cheapest(i: Affine, eps: float, gamma: float) -> tuple[float, tuple[Epoch, ...]]:
     """References graded over the levels, each epoch ending near the floor of its level."""
     floors = [i.floor(k) for k in range(LEVELS)]
-    unit = next(k for k in range(LEVELS) if floors[k] < eps)
+    unit = next(k for k in range(LEVELS) if floors[k] < BELOW * eps)
     best = (math.inf, ())
-    for finest, gap, far in ((k, gap, far) for k in (unit, unit + 1) for gap in (2, 20) for far in (1.5, 6.0)):
+    for finest, gap, far in product((unit, unit + 1), (1, 2, 20), (1.5, 6.0)):
         if finest >= LEVELS or (gap == 20 and far > 2):
             continue
         mean, second, paid, done = i.start, i.start**2, 0.0, []
         for k in list(range(finest, 0, -gap))[::-1]:
-            goal = 0.97 * eps if k == finest else max(0.97 * eps, far * floors[k])
+            goal = BELOW * eps if k == finest else max(BELOW * eps, far * floors[k])
             if floors[k] >= goal or i.loss(second) <= goal:
                 continue
             found, end = epoch(i, mean, second, k, goal, gamma)
@@ -116,24 +114,23 @@ def cheapest(i: Affine, eps: float, gamma: float) -> tuple[float, tuple[Epoch, .
 
 
 def reported(i: Affine, epochs: tuple[Epoch, ...]) -> float:
-    """The exact mean loss of these epochs on other instances."""
+    """The exact mean loss of these epochs, on other instances."""
     mean, second = i.start, i.start**2
     for e in epochs:
-        m, s = moments(i, mean, second, e.finest, e.base, e.eta, np.array(e.p), np.array([e.steps]))
+        m, s = moments(i, mean, second, e.finest, e.base, e.eta, np.array([e.p]), np.array([e.steps]))
         mean, second = m[0], s[0]
     return float(i.loss(second))
 
 
 def run(i: Affine, epochs: tuple[Epoch, ...], gamma: float, runs: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Losses and prices of runs, spread evenly over the instances."""
-    rng, cost = np.random.default_rng(rng), 2.0 ** (gamma * np.arange(LEVELS))
-    y, paid = i.start[np.arange(runs) % len(i.start)], np.zeros(runs)
+    rng, cost, row = np.random.default_rng(rng), 2.0 ** (gamma * np.arange(LEVELS)), np.arange(runs) % len(i.start)
+    y, paid = i.start[row], np.zeros(runs)
     for e in epochs:
         r, p = y, np.array(e.p)
-        row = np.arange(runs) % len(i.start)
         fine = i.slope[e.finest][row] * r + i.offset[e.finest][row]
-        change = np.diff(i.slope[e.base : e.finest + 1], axis=0)[:, row]
-        slope = i.slope[e.base][row]
+        change = np.diff(i.slope[e.base : e.top + 1], axis=0)[:, row]
+        slope, drawn_price = i.slope[e.base][row], cost[e.base + 1 : e.top + 1]
         looked = np.zeros((runs, p.size), bool)  # levels past the base that were bought at the reference
         for t in range(e.steps):
             z = y - r
@@ -142,7 +139,8 @@ def run(i: Affine, epochs: tuple[Epoch, ...], gamma: float, runs: int, rng) -> t
             if t:  # the first call is at the reference itself
                 used = drawn.copy()
                 used[:, :-1] |= drawn[:, 1:]
-                paid += used @ cost[e.base + 1 : e.finest + 1]
+                paid += used @ drawn_price
                 looked |= used
-        paid += cost[e.finest] + e.steps * cost[e.base] + looked[:, :-1] @ cost[e.base + 1 : e.finest]
+        known = np.arange(e.base + 1, e.top + 1) == e.finest
+        paid += cost[e.finest] + e.steps * cost[e.base] + looked @ (drawn_price * ~known)
     return i.family.loss(y), paid

@@ -2,8 +2,8 @@
 
 In an eigenbasis with the minimizer at zero: eigenvalues log-spaced from 1/kappa to 1, starting loss one shared equally
 among them, level k = 0, 1, ... off by at most a_k = a 2^-k at price 2^(gamma k). a is near 0.1, and such that a level's zero has
-a loss of exactly half of 1/100, and another's half of 1/25600: rounding to whole levels then treats all cells alike. The error
-of level k at y is
+a loss of exactly half of 1/100, and another's half of 1/25600 (at most, where errors are smooth): rounding to whole levels then
+treats all cells alike. The error of level k at y is
 
     fresh    a_k (u_k + v_k(y))/2          v_k(y) drawn anew at every point: no two points tell the same; u_k lasts
     smooth   a_k (u_k + s_k (y - y0)/d0)/2 linear in y, each coordinate with a slope of its own sign
@@ -49,11 +49,29 @@ class Family:
         return math.sqrt(self.square.sum())
 
     @cached_property
+    def weight(self) -> np.ndarray:
+        """How a level's error near the minimizer is shared among the coordinates; mean one. Slopes weigh where y0 is far."""
+        if self.kind != "smooth":
+            return np.ones(self.d)
+        return (1 + self.d * self.square / self.d0**2) / 2
+
+    def bent(self, accuracy) -> np.ndarray:
+        """The eigenvalues of levels of these accuracies, for either sign of a slope: (2, levels, d)."""
+        turn = np.asarray(accuracy)[:, None] / (2 * self.d0) if self.kind == "smooth" else np.zeros((len(accuracy), 1))
+        return np.array([self.spectrum + turn, self.spectrum - turn])
+
+    def floor(self, accuracy) -> np.ndarray:
+        """The mean loss at the zeros of levels of these accuracies; infinite where a coordinate may bend the wrong way."""
+        a, bent = np.asarray(accuracy, float), self.bent(accuracy)
+        loss = (self.spectrum * self.weight / np.where(bent > 0, bent, 1) ** 2).mean(axis=(0, 2)) * SHARE[self.kind] / 2
+        return np.where(bent.min(axis=(0, 2)) > 0, a**2 * loss, np.inf)
+
+    @cached_property
     def accuracy(self) -> np.ndarray:
-        harm = SHARE[self.kind] * float((1 / self.spectrum).mean()) / 2  # loss per square of the accuracy
-        goal = TARGETS[0] / 2
-        good = max(0, round(math.log(SIZE**2 * harm / goal, 4)))
-        return math.sqrt(goal / harm) * 2.0 ** (good - np.arange(LEVELS))
+        goal, a = TARGETS[0] / 2, 1e-3 * self.d0 / self.kappa
+        for _ in range(60):  # the loss grows a little faster than the square
+            a = a * math.sqrt(goal / float(self.floor([a])[0]))
+        return a * 2.0 ** (max(0, round(math.log2(SIZE / a))) - np.arange(LEVELS))
 
     @property
     def lasting(self) -> np.ndarray:
@@ -73,10 +91,10 @@ class Family:
             return 2 * a
         return np.concatenate([a[:1] / 2, (a[1:] + a[:-1]) / 2])
 
-    @property
+    @cached_property
     def floors(self) -> np.ndarray:
         """The mean loss at the zero of each level."""
-        return self.lasting * float((1 / self.spectrum).mean()) / 2
+        return self.floor(self.accuracy)
 
     def unit(self, eps: float) -> int:
         """The coarsest level whose zero is good enough: its price is "one gradient"."""

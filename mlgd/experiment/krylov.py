@@ -14,9 +14,9 @@ from itertools import product
 import numpy as np
 
 from .fields import LEVELS, Family, Instances
+from .responses import BELOW
 
-MOST = 250  # steps of a solve
-BELOW = 0.97  # of eps: where a chain may end, so that other instances of the family have a chance to be below eps too
+MOST = 3000  # steps of a solve; the cheapest chains seldom take as many
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def tuned(f: Family, seeds, eps: float, corrected: bool) -> list[tuple[Chain, fl
         if corrected:
             options = [
                 ([(k, base) for k in [k for k in ladder if k > base] + [finest] * again], patience)
-                for base, again, patience in product(range(max(0, finest - 6), finest), (0, 1), (1.5,))
+                for base, again, patience in product(range(max(0, finest - 6), finest), (0, 1, 2), (1.5,))
             ]
         else:
             options = [([(k, k) for k in ladder[i:]], patience) for i in range(len(ladder)) for patience in (1.2, 3.0)]

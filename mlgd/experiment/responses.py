@@ -3,7 +3,8 @@
 A stage from a point with second moments P (per eigenvalue) ends, for plain descent with the mean of its last points or for
 Nesterov's method, at a^2 P + C^2 lasting/d + S noise/d: a, C, S answer to the start, to an error that stays and to one that is
 drawn anew. A stage with a new finest level meets a lasting error that is independent of all before it, so stages chain exactly.
-Every setting of a stage is tried, hindsight included; nothing is sampled.
+Every setting of a stage is tried, hindsight included; nothing is sampled. On smooth errors a level bends as well: the answers
+are means over either sign of its slope. What the draws of slopes add is left to `affine`, which has the last word there.
 """
 
 import math
@@ -15,6 +16,7 @@ from mlgd.moments import Responses
 
 from .fields import LEVELS, Family
 
+BELOW = 0.9  # of eps: where a method tuned on some instances may end, so that others have a chance to be below eps too
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)  # of a stage: its last points that are averaged (0: the last one alone)
 
 
@@ -29,38 +31,55 @@ class Ways:
     names: list[tuple]
 
     @classmethod
-    def descent(cls, f: Family, shares=SHARES) -> "Ways":
-        """y <- y - eta g, the mean of the last points."""
+    def descent(cls, f: Family, shares=SHARES) -> "list[Ways]":
+        """y <- y - eta g, the mean of the last points; by finest level."""
         steps = np.unique(np.round(np.geomspace(1, 15 * f.kappa, 60)))
         found = sorted({(eta, float(t), max(1.0, round(w * t))) for eta in (1.0, 1.8) for t in steps for w in shares})
         eta, t, w = (np.array(column) for column in zip(*found, strict=True))
-        r = Responses.at(f.spectrum, eta, w, t)
         names = [("descent", e, int(n), int(m)) for e, n, m in found]
-        return cls(t, r.start**2, r.lasting**2 / f.d, r.noise / f.d, names)
+
+        def answers(lam):
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # a level that bends the wrong way: its long stages are never taken
+                r = Responses.at(lam, eta, w, t)
+                noise = r.noise if lam.min() > 0 else Responses.at(np.maximum(lam, 1e-3 / f.kappa), eta, w, t).noise
+                return np.array([r.start**2, r.lasting**2 / f.d, noise / f.d])
+
+        return [cls(t, *np.mean([answers(lam) for lam in signs], axis=0), names) for signs in _distinct(f)]
 
     @classmethod
-    def nesterov(cls, f: Family) -> "Ways":
-        """Nesterov's method with constant momentum, begun at rest; its last point."""
-        parts = [cls._nesterov(f, eta) for eta in (1.0, 0.3, 0.1)]
-        steps, start, bias, noise, names = zip(*parts, strict=True)
-        return cls(*(np.concatenate(x) for x in (steps, start, bias, noise)), [name for part in names for name in part])
+    def nesterov(cls, f: Family) -> "list[Ways]":
+        """Nesterov's method with constant momentum, begun at rest; its last point; by finest level."""
+        etas, distinct = (1.0, 0.3, 0.1), _distinct(f)
+        parts = [_nesterov(f, eta, distinct) for eta in etas]
+        steps = np.concatenate([part[0] for part in parts])
+        names = [("nesterov", eta, int(t), 1) for eta, part in zip(etas, parts, strict=True) for t in part[0]]
+        answers = np.concatenate([part[1] for part in parts], axis=1)  # (3, settings, levels, d)
+        return [cls(steps, *answers[:, :, k], names) for k in range(len(distinct))]
 
-    @staticmethod
-    def _nesterov(f: Family, eta: float):
-        ratio = math.sqrt(eta / f.kappa)
-        m, x = (1 - ratio) / (1 + ratio), 1 - eta * f.spectrum
-        looks = set(np.unique(np.round(np.geomspace(1, 12 * math.sqrt(f.kappa / eta), 60))).astype(int).tolist())
-        y = before = np.ones(f.d)  # the start, carried on without errors
-        pulse, pulse_before, squares = np.full(f.d, eta), np.zeros(f.d), np.zeros(f.d)  # one error, carried on
-        rows = []
+
+def _distinct(f: Family) -> np.ndarray:
+    """Eigenvalues (levels, signs, d): one row for all levels where errors do not bend them."""
+    return f.bent(f.accuracy).swapaxes(0, 1) if f.kind == "smooth" else f.spectrum[None, None]
+
+
+def _nesterov(f: Family, eta: float, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and the answers (3, settings, levels, d), means over the signs."""
+    ratio = math.sqrt(eta / f.kappa)
+    m, x = (1 - ratio) / (1 + ratio), 1 - eta * lam
+    looks = set(np.unique(np.round(np.geomspace(1, 12 * math.sqrt(f.kappa / eta), 60))).astype(int).tolist())
+    y = before = np.ones(lam.shape)  # the start, carried on without errors
+    pulse, pulse_before, squares = np.full(lam.shape, eta), np.zeros(lam.shape), np.zeros(lam.shape)  # one error
+    rows = []
+    with np.errstate(over="ignore", invalid="ignore"):
         for t in range(1, max(looks) + 1):
             y, before = x * (y + m * (y - before)), y
             squares = squares + pulse**2
             pulse, pulse_before = x * (pulse + m * (pulse - pulse_before)), pulse
             if t in looks:
-                rows.append((t, y**2, ((1 - y) / f.spectrum) ** 2 / f.d, squares / f.d))
-        steps, start, bias, noise = (np.array(column) for column in zip(*rows, strict=True))
-        return steps, start, bias, noise, [("nesterov", eta, int(t), 1) for t in steps]
+                rows.append([v.mean(axis=1) for v in (y**2, ((1 - y) / lam) ** 2 / f.d, squares / f.d)])
+    return np.array(sorted(looks)), np.array(rows).swapaxes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -94,16 +113,16 @@ def call_price(cost: np.ndarray, base: int, finest: int, p: np.ndarray) -> np.nd
 
 
 def stage(
-    f: Family, ways: Ways, second, goal: float, gamma: float, above: int, random: bool
+    f: Family, by_level: list[Ways], second, goal: float, gamma: float, above: int, random: bool
 ) -> tuple[Stage, np.ndarray, float] | None:
     """The cheapest stage from these second moments to a mean loss of `goal`, with a finest level above `above`."""
     lam, cost = f.spectrum, 2.0 ** (gamma * np.arange(LEVELS))
-    left = ways.start @ (lam * second) / 2
-    bias, noise = ways.bias @ lam / 2, ways.noise @ lam / 2
     best = (math.inf, None)
     tried = 0
     for finest in range(above + 1, LEVELS):
-        room = goal - left - bias * f.lasting[finest] - noise * f.fresh[finest]
+        ways = by_level[finest % len(by_level)]
+        bias, noise = ways.bias @ (lam * f.weight) / 2, ways.noise @ (lam * f.weight) / 2
+        room = goal - ways.start @ (lam * second) / 2 - bias * f.lasting[finest] - noise * f.fresh[finest]
         can = np.flatnonzero(room > 0)
         if not can.size:
             continue
@@ -124,8 +143,10 @@ def stage(
     if best[1] is None:
         return None
     i, base, finest, p = best[1]
+    ways = by_level[finest % len(by_level)]
     chosen = Stage(ways.names[i], base, finest, tuple(map(float, p)), best[0])
-    after = ways.start[i] * second + ways.bias[i] * f.lasting[finest] + ways.noise[i] * call_noise(f, chosen)
+    drawn = ways.noise[i] * call_noise(f, chosen)
+    after = ways.start[i] * second + (ways.bias[i] * f.lasting[finest] + drawn) * f.weight
     return chosen, after, float(lam @ after) / 2
 
 
@@ -135,7 +156,7 @@ def call_noise(f: Family, s: Stage) -> float:
     return float(f.fresh[s.finest] + sum((1 / q - 1) * w for q, w in zip(s.p, v, strict=True)))
 
 
-def chain(f: Family, ways: Ways, last: Ways, eps: float, gamma: float, random: bool, stages: bool) -> Found:
+def chain(f: Family, ways: list[Ways], last: list[Ways], eps: float, gamma: float, random: bool, stages: bool) -> Found:
     """The cheapest chain of stages, coarse to fine, whose goals fall by a fixed factor; the last one may average (`last`)."""
     best = NOTHING
     for fall in (4.0, 16.0, 64.0, math.inf) if stages else (math.inf,):
@@ -156,19 +177,24 @@ def chain(f: Family, ways: Ways, last: Ways, eps: float, gamma: float, random: b
     return best
 
 
-def linear_methods(f: Family, eps: float, gamma: float, made: dict[str, Ways]) -> dict[str, Found]:
+# method: its stages, the last one's, whether levels are drawn, whether stages go from coarse to fine
+LINEAR = {
+    "fixed level": ("last", "last", False, False),
+    "Nesterov, coarse to fine": ("nesterov", "nesterov", False, True),
+    "plain telescope": ("tail", "tail", True, False),
+    "accelerated telescope": ("nesterov", "nesterov", True, False),
+    "scheduled telescope": ("last", "tail", True, True),
+}
+
+
+def linear_methods(
+    f: Family, eps: float, gamma: float, made: dict[str, list[Ways]], methods=tuple(LINEAR)
+) -> dict[str, Found]:
     """Every method whose second moments are exact, tuned in hindsight."""
-    one, tail, momentum = made["last"], made["tail"], made["nesterov"]
-    return {
-        "fixed level": chain(f, one, one, eps, gamma, random=False, stages=False),
-        "Nesterov, coarse to fine": chain(f, momentum, momentum, eps, gamma, random=False, stages=True),
-        "plain telescope": chain(f, tail, tail, eps, gamma, random=True, stages=False),
-        "accelerated telescope": chain(f, momentum, momentum, eps, gamma, random=True, stages=False),
-        "scheduled telescope": chain(f, one, tail, eps, gamma, random=True, stages=True),
-    }
+    return {m: chain(f, made[w], made[last], eps, gamma, r, s) for m, (w, last, r, s) in LINEAR.items() if m in methods}
 
 
-def ways(f: Family) -> dict[str, Ways]:
+def ways(f: Family) -> dict[str, list[Ways]]:
     return {"last": Ways.descent(f, (0.0,)), "tail": Ways.descent(f), "nesterov": Ways.nesterov(f)}
 
 

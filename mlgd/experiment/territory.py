@@ -3,9 +3,9 @@
     python -m mlgd.experiment.territory --out book/data/territory.json [--kind fresh] [--kappa 100]
 
 Prices are means over instances, in units of one gradient at the coarsest level whose zero is good enough. Telescopes, descent and
-Nesterov's method: exact second moments. Conjugate gradients and the corrected coarse model: their steps are chosen on instances
-0..5 and their losses reported on instances 100..105. The anchored telescope on smooth errors: exact
-moments of instances 0 and 1, and of 100 and 101.
+Nesterov's method: exact second moments over the family. Conjugate gradients and the corrected coarse model: their steps are
+chosen on instances 0..11 and their losses reported on instances 100..111. On smooth errors all others: exact moments of
+instances 0..3, chosen by them, and reported on 100..103.
 """
 
 import argparse
@@ -16,13 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from . import anchoring, krylov
+from . import affine, anchoring, krylov
 from .fields import KINDS, TARGETS, Family, Instances
-from .responses import linear_methods, ways
+from .responses import LINEAR, linear_methods, ways
 
 GAMMAS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 KAPPAS = tuple(10.0**j for j in range(1, 7))
-TUNING, REPORTING = range(6), range(100, 106)
+TUNING, REPORTING = range(12), range(100, 112)
+EXACT = 4  # of them, where moments are exact
 METHODS = (
     "fixed level",
     "Nesterov, coarse to fine",
@@ -48,28 +49,32 @@ def by_runs(f: Family, eps: float, corrected: bool, gammas: Iterable[float]) -> 
 
 
 def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]:
-    """The cells of one conditioning: for each method its price in gradients; for methods by runs the loss reported, over eps."""
+    """The cells of one conditioning: for each method its price in gradients, and the loss over eps on other instances."""
     f, out = Family(kappa, kind), []
     made = ways(f)
-    if kind == "smooth":
-        tuning, reporting = (anchoring.Affine.of(f, seeds[:2]) for seeds in (TUNING, REPORTING))
+    tuning, reporting = (
+        affine.Affine.of(f, seeds[:EXACT]) if kind == "smooth" else None for seeds in (TUNING, REPORTING)
+    )
     for eps in targets:
         runs = {name: by_runs(f, eps, name.startswith("corrected"), gammas) for name in METHODS[2:4]}
         for gamma in gammas:
-            unit = 2.0 ** (gamma * f.unit(eps))
-            prices = {m: found.price / unit for m, found in linear_methods(f, eps, gamma, made).items()}
+            prices, reported = {}, {}
             for name, best in runs.items():
-                prices[name] = best[gamma][0].price(gamma) / unit if gamma in best else np.inf
-            reported = {name: round(best[gamma][1], 2) for name, best in runs.items() if gamma in best}
+                if gamma in best:
+                    prices[name], reported[name] = best[gamma][0].price(gamma), best[gamma][1]
             if kind == "smooth":
+                found = {m: affine.tuned(f, tuning, m, made, eps, gamma) for m in LINEAR}
+                reported |= {m: affine.after(reporting, found[m].stages) / eps for m in found if found[m].stages}
                 paid, epochs = anchoring.cheapest(tuning, eps, gamma)
-                prices[METHODS[-1]] = paid / unit
                 if epochs:
-                    reported[METHODS[-1]] = round(anchoring.reported(reporting, epochs) / eps, 2)
-            shown = {m: float(f"{prices[m]:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
-            out.append(
-                {"kind": kind, "kappa": kappa, "eps": eps, "gamma": gamma, "prices": shown, "reported": reported}
-            )
+                    prices[METHODS[-1]], reported[METHODS[-1]] = paid, anchoring.reported(reporting, epochs) / eps
+            else:
+                found = linear_methods(f, eps, gamma, made)
+            prices |= {m: best.price for m, best in found.items()}
+            unit = 2.0 ** (gamma * f.unit(eps))
+            shown = {m: float(f"{prices[m] / unit:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
+            said = {m: round(reported[m], 2) for m in shown if m in reported}
+            out.append({"kind": kind, "kappa": kappa, "eps": eps, "gamma": gamma, "prices": shown, "reported": said})
     return out
 
 

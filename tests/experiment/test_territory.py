@@ -1,14 +1,15 @@
 """The map: a slice of it is recomputed, its moments are what runs do, and its formulas are where it says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mlgd.experiment import anchoring, krylov, territory
+from mlgd.experiment import affine, anchoring, krylov, territory
 from mlgd.experiment.fields import KINDS, LEVELS, TARGETS, Family, Instances
-from mlgd.experiment.responses import linear_methods, run, ways
+from mlgd.experiment.responses import Found, Stage, linear_methods, run, ways
 from mlgd.experiment.spots import hierarchy, runs
 
 CELLS = json.loads((Path(__file__).parents[2] / "book/data/territory.json").read_text(encoding="utf-8"))["cells"]
@@ -43,7 +44,7 @@ def test_a_slice_of_the_map_is_what_the_methods_cost():
 
 
 def test_moments_are_what_runs_do():
-    for row in runs(3.0, 100.0, TARGETS[0], seed=7)[:4]:
+    for row in runs(3.0, 100.0, TARGETS[0], seed=7):
         assert abs(row["loss off"]) < 4
         assert abs(row["price off"]) < 4
 
@@ -57,14 +58,61 @@ def test_half_the_noise_would_be_noticed():
     assert abs(losses.mean() - 0.75 * found.loss) > 4 * se
 
 
+STAGES = {
+    "descent": Stage(("descent", 1.8, 40, 15), 0, 3, (0.5, 0.3, 0.1), 0.0),
+    "nesterov": Stage(("nesterov", 0.3, 40, 1), 1, 4, (0.5, 0.3, 0.1), 0.0),
+}
+
+
+@pytest.mark.parametrize("way", STAGES)
+def test_moments_carried_by_squaring_are_those_of_runs(way):
+    f, stages = Family(100.0, "smooth"), (STAGES["nesterov"], STAGES[way])
+    i = affine.Affine.of(f, range(2))
+    again = [run(Instances(f, range(2)), _found(stages), 3.0, [5, n])[0] for n in range(600)]
+    losses = np.concatenate(again)
+    se = losses.std(ddof=1) / losses.size**0.5
+    assert abs(losses.mean() - affine.after(i, stages)) < 4 * se
+    quiet = tuple(replace(s, p=(1.0, 1.0, 1.0)) for s in stages)
+    assert abs(losses.mean() - affine.after(i, quiet)) > 4 * se
+
+
+def test_a_run_without_draws_is_followed_to_rounding():
+    f = Family(1e4, "smooth")
+    stages = tuple(Stage((kind, 0.3, 500, 1 + 99 * (kind == "descent")), 6, 6, (), 0.0) for kind in STAGES)
+    losses, _ = run(Instances(f, range(3)), _found(stages), 3.0, 0)
+    assert affine.after(affine.Affine.of(f, range(3)), stages) == pytest.approx(losses.mean(), rel=1e-8)
+
+
+def _found(stages):
+    return Found(0.0, 0.0, stages)
+
+
 def test_anchored_moments_are_what_runs_do():
-    i = anchoring.Affine.of(Family(100.0, "smooth"), [0])
-    epochs = (
-        anchoring.Epoch(2, 0, 1.0, 60, (0.2, 0.05), 0.0),
-        anchoring.Epoch(4, 1, 1.8, 60, (0.1, 0.02, 0.004), 0.0),
-    )
-    losses, _ = anchoring.run(i, epochs, 3.0, 1000, 0)
+    """Drawn up to the reference's level, and with increments left as they were there."""
+    i = affine.Affine.of(Family(100.0, "smooth"), [0])
+    epochs = (anchoring.Epoch(2, 0, 1.0, 60, (0.2, 0.05)), anchoring.Epoch(5, 1, 1.8, 60, (0.1, 0.08)))
+    losses, prices = anchoring.run(i, epochs, 3.0, 1000, 0)
     assert abs(losses.mean() - anchoring.reported(i, epochs)) < 4 * losses.std(ddof=1) / 1000**0.5
+    cost = 8.0 ** np.arange(LEVELS)
+    expected = sum(anchoring.price(cost, e.finest, e.base, np.array([e.p]), np.array([e.steps]))[0] for e in epochs)
+    assert abs(prices.mean() - expected) < 4 * prices.std(ddof=1) / 1000**0.5
+
+
+def test_the_anchored_telescope_draws_no_level_too_rarely_to_be_seen():
+    i = affine.Affine.of(Family(100.0, "smooth"), range(2))
+    _, epochs = anchoring.cheapest(i, TARGETS[1], 6.0)
+    assert epochs
+    assert all(q * (e.steps - 1) >= anchoring.DRAWS * (1 - 1e-9) or q == 1 for e in epochs for q in e.p)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_floor_is_the_mean_loss_at_the_zeros_of_a_level(kind):
+    f = Family(1e3, kind)
+    assert f.floors[f.unit(TARGETS[0])] == pytest.approx(TARGETS[0] / 2)
+    if kind == "smooth":
+        i = affine.Affine.of(f, range(400))
+        k = f.unit(TARGETS[0])
+        assert i.floor(k) == pytest.approx(f.floors[k], rel=0.03)
 
 
 def test_conjugate_gradients_without_errors_are_exact_in_as_many_steps_as_eigenvalues():
