@@ -10,6 +10,7 @@ from pathlib import Path
 
 GREEK = (
     "alpha beta gamma delta epsilon varepsilon eps zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi "
+    "vartheta varrho varsigma "
     "omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell"
 ).split()
 SPANS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$]+?)(?<!\\)\$", re.S)
@@ -56,27 +57,35 @@ def page_text(path: Path) -> str:
     return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 
-def listed(notation: Path) -> tuple[set[str], dict[str, set[str]], list[str]]:
-    """(symbols for every page, symbols of single pages, what is wrong with the list) from the tables of notation.md."""
+def listed(notation: Path) -> tuple[dict[str, str], dict[str, dict[str, str]], list[str]]:
+    """({symbol: meaning} for every page, the same for each single page, what is wrong with the list) from notation.md."""
     everywhere: dict[str, str] = {}
-    single: dict[str, set[str]] = {}
-    problems = []
+    single: dict[str, dict[str, str]] = {}
+    wrong = []
     for line in notation.read_text(encoding="utf-8").splitlines():
         cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if len(cells) != 3 or cells[0] in ("symbol", "page") or set(cells[0]) <= {"-", " ", ":"}:
+        page = re.search(r"\{doc\}`(?:[^`<]*<)?([\w/]+)>?`", cells[0]) if len(cells) == 2 else None
+        if page:
+            place, own = page[1], single.setdefault(page[1], {})
+            entries = [entry.partition(": ") for entry in cells[1].split("; ")]
+        elif len(cells) == 3 and "$" in cells[0]:
+            place, own, entries = "every page", everywhere, [(cells[0], "", cells[1])]
+        else:
             continue
-        if page := re.match(r"\{doc\}`(?:[^`<]*<)?(\w+)>?`$", cells[0]):  # page | symbols | meanings
-            single.setdefault(page[1], set()).update(symbols(cells[1]))
-            continue
-        for name in symbols(cells[0]):
-            if name in everywhere and everywhere[name] != cells[1]:
-                problems.append(f"notation.md gives {name} two meanings")
-            everywhere[name] = cells[1]
-    for page, names in single.items():
-        problems += [
-            f"notation.md lists {n} for every page and again for {page}" for n in sorted(names & {*everywhere})
-        ]
-    return {*everywhere}, single, problems
+        for letters, _, meaning in entries:
+            wrong += [] if meaning.strip() else [f"notation.md gives {letters} of {place} no meaning"]
+            doubled = symbols(letters) & own.keys()
+            wrong += [f"notation.md gives {name} of {place} two meanings" for name in sorted(doubled)]
+            own |= dict.fromkeys(symbols(letters), meaning.strip())
+    for page, own in single.items():
+        again = sorted(own.keys() & everywhere.keys())
+        wrong += [f"notation.md lists {name} for every page and again for {page}" for name in again]
+    return everywhere, single, wrong
+
+
+def known(page: str, everywhere: dict[str, str], single: dict[str, dict[str, str]]) -> dict[str, str]:
+    """What a page may use: the letters of every page, its own, and for an audit, behind these, its story's."""
+    return everywhere | single.get(page.removeprefix("audit/"), {}) | single.get(page, {})
 
 
 def problems(book: Path, pages: list[str]) -> list[str]:
@@ -84,7 +93,55 @@ def problems(book: Path, pages: list[str]) -> list[str]:
     everywhere, single, out = listed(book / "notation.md")
     for page in pages:
         path = next(p for p in (book / f"{page}.ipynb", book / f"{page}.md") if p.exists())
-        used, known = symbols(page_text(path)), everywhere | single.get(page, set())
-        out += [f"{page}: {name} is not in notation.md" for name in sorted(used - known)]
-        out += [f"{page}: {name} is listed for it and not on it" for name in sorted(single.get(page, set()) - used)]
+        used, own = symbols(page_text(path)), single.get(page, {})
+        out += [
+            f"{page}: {name} is not in notation.md" for name in sorted(used - known(page, everywhere, single).keys())
+        ]
+        out += [f"{page}: {name} is listed for it and not on it" for name in sorted(own.keys() - used)]
     return out
+
+
+# --- links, made while the book is built -------------------------------------------------------------------
+
+
+def anchors(notation: Path) -> dict[str, str]:
+    """{symbol: the anchor of its row} for the letters of every page."""
+    rows = re.findall(r"\[([^\]]+)\]\{#(sym-[\w-]+)\}", notation.read_text(encoding="utf-8"))
+    return {name: anchor for letters, anchor in rows for name in symbols(letters)}
+
+
+def alone(tex: str) -> str | None:
+    """The symbol that a formula consists of, if it is nothing but one symbol."""
+    found = symbols(f"${tex}$")
+    bare = re.fullmatch(r"\\?[A-Za-z]+(?:_(?:\\?\w+|\{[^{}]*\}))?", tex.strip())
+    return next(iter(found)) if bare and len(found) == 1 else None
+
+
+def setup(app) -> dict:
+    """For Sphinx: the first formula of a page that is nothing but a listed symbol becomes a link to its row."""
+
+    def link(app, doctree, docname: str) -> None:
+        from docutils import nodes
+
+        page = docname.removeprefix("book/")
+        if page == "notation":
+            return
+        source = Path(app.srcdir) / "book" / "notation.md"
+        everywhere, single, _ = listed(source)
+        rows = anchors(source)
+        home = app.builder.get_relative_uri(docname, "book/notation")
+        for formula in list(doctree.findall(nodes.math)):
+            name = alone(formula.astext())
+            if name not in known(page, everywhere, single) or isinstance(formula.parent, nodes.reference):
+                continue
+            owner = page if name in single.get(page, {}) else page.removeprefix("audit/")
+            anchor = rows.pop(name, None) or (
+                single.get(owner, {}).pop(name, None) and f"letters-{owner.replace('/', '-')}"
+            )
+            if anchor:
+                formula.replace_self(
+                    nodes.reference("", "", formula.deepcopy(), refuri=f"{home}#{anchor}", classes=["mlgd-symbol"])
+                )
+
+    app.connect("doctree-resolved", link)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
