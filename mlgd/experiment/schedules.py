@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -12,20 +13,16 @@ from mlgd.jumps import exponential_schedule, proposition_schedule
 PIECES = 6  # of each stretch of a schedule, on which rates are taken as constant
 
 
-def problems(count: int, rng, smallest: float = 2.1) -> list[tuple[Problem, float]]:
-    """Random strongly convex problems with a target each; the first ones sit at the corners of the range."""
+def problems(count: int, rng, smallest: float = 2.01) -> list[tuple[Problem, float]]:
+    """Random strongly convex problems with a target each, from 1e-8 mu d0^2 to beta d0^2; the first sixteen are the corners."""
     rng = np.random.default_rng(rng)
-    corners = [(q, k, e, g) for q in (1e-3, 1e3) for k in (1.0, 1e8) for e in (1e-8, 0.9) for g in (smallest, 6.0)]
+    corners = [*product((-3.0, 3.0), (0.0, 8.0), (0.0, 1.0), (smallest, 6.0))]
+    inside = [(rng.uniform(-3, 3), rng.uniform(0, 8), rng.uniform(), rng.uniform(smallest, 6)) for _ in range(count)]
     found = []
-    for i in range(count):
-        c, kappa, share, gamma = (
-            corners[i]
-            if i < len(corners)
-            else (10 ** rng.uniform(-3, 3), 10 ** rng.uniform(0, 8), 10 ** rng.uniform(-8, 0), rng.uniform(smallest, 6))
-        )
+    for c, kappa, place, gamma in (corners + inside)[:count]:
         beta, d0 = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-1, 1)
-        worth = math.exp(rng.uniform(math.log(beta / kappa), math.log(beta)))  # targets from mu d0^2 to beta d0^2
-        found.append((Problem(beta=beta, mu=beta / kappa, d0=d0, gamma=gamma, c=c), share * worth * d0**2))
+        eps = 10 ** (place * (8 + kappa) - 8 - kappa) * beta * d0**2
+        found.append((Problem(beta=beta, mu=beta / 10**kappa, d0=d0, gamma=gamma, c=10**c), eps))
     return found
 
 
@@ -69,13 +66,6 @@ def errors(levels) -> np.ndarray:
 
 
 # --- the jump process ----------------------------------------------------------------------------------------------
-
-
-def first_for_flow(problem: Problem, eps: float, horizon: float) -> int:
-    """A first level so coarse that its scheduled rate is at least 4 beta from the start on: every accuracy on sale."""
-    at = {"mu": problem.mu, "eps": eps, "horizon": horizon, "t": 0.0}
-    delta2, nu2 = F.value(F.SCHEDULE["delta"], **at) ** 2, F.value(F.SCHEDULE["nu2"], **at)
-    return math.floor(-0.5 * math.log2(max(delta2 / 2, 2 * problem.beta * nu2 / 9)))
 
 
 def raised(
@@ -170,20 +160,25 @@ class Setting:
 def setting(
     problem: Problem, eps: float, sold: bool = False, kink: float = 0.0, relax: float = 2.0, longer: float = 1.0
 ) -> Setting:
-    """The theorem's process; `sold`: every accuracy is on sale. mu = 0: constant accuracies.
+    """The theorem's process; mu = 0: constant accuracies. The horizon is `longer` times the shortest.
 
-    The horizon is `longer` times the shortest; delta^2 and nu^2 are the printed ones over `relax`.
+    `sold`: every accuracy is on sale, and the ladder begins where it pays for smoothness and kink. delta^2 and nu^2 are the
+    printed ones over `relax`.
     """
-    if not problem.mu:
-        numbers = {"d0": problem.d0, "eps": eps}
-        h, lax = problem.prices(F.value(F.CONVEX_FLOW["delta"], **numbers)), math.sqrt(2 / relax)
-        return Setting(h, flat(h, problem, eps, kink, lax), F.value(F.CONVEX_FLOW["horizon"], **numbers))
-    numbers = {"mu": problem.mu, "eps": eps}
-    horizon = longer * F.value(F.FLOW_HORIZON, d0=problem.d0, **numbers)
-    end = F.value(F.SCHEDULE["delta"], horizon=horizon, t=horizon, **numbers)
-    first = first_for_flow(problem, eps, horizon) if sold else problem.first
-    h = replace(problem, first=first).prices(end / math.sqrt(relax))
-    return Setting(h, raised(h, problem, eps, horizon, kink, relax), horizon)
+    strong = problem.mu > 0
+    allowed, share = (F.SCHEDULE, 2.0) if strong else (F.CONVEX_FLOW, 1.0)
+    numbers = {"mu": problem.mu, "d0": problem.d0, "eps": eps}
+    horizon = longer * F.value(F.FLOW_HORIZON if strong else allowed["horizon"], **numbers)
+    delta, nu2 = (F.value(allowed[name], horizon=horizon, t=0.0, **numbers) for name in ("delta", "nu2"))
+    if sold:  # the scheduled rate of the first level is at least 4 beta from the start on, and R = 1
+        square = max(delta**2 / share, 4 * problem.beta * nu2 / (9 * share), 2 * kink**2 / 7)
+        problem = replace(problem, first=math.floor(-math.log2(square) / 2))
+    h = problem.prices(
+        F.value(allowed["delta"], t=horizon, horizon=horizon, **numbers) / math.sqrt(relax if strong else 1.0)
+    )
+    if strong:
+        return Setting(h, raised(h, problem, eps, horizon, kink, relax), horizon)
+    return Setting(h, flat(h, problem, eps, kink, math.sqrt(2 / relax)), horizon)
 
 
 def flow_bill(problem: Problem, eps: float, sold: bool = False, kink: float = 0.0) -> tuple[float, float, float]:
