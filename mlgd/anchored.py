@@ -37,12 +37,11 @@ def planned(problem: Problem, eps: float, method: str, on, promise: str) -> Plan
     if not problem.mu > 0 and promise != "measured":
         raise NotApplicable(f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'")
     ladder = Ladder.of(on)
-    change = np.array(on.change, float)
-    if change.shape != ladder.cost.shape or not np.isfinite(change[1:]).all():
+    if not np.isfinite(ladder.change[1:]).all():
         raise NotApplicable(
             "the audit measured no change of the increments at some level: audit all levels at all points"
         )
-    s = Setting(problem.beta, problem.mu, problem.d0, eps, ladder.cost, ladder.accuracy, change, ladder.shared)
+    s = Setting(problem.beta, problem.mu, problem.d0, eps, ladder.cost, ladder.accuracy, ladder.change, ladder.shared)
     if promise == "measured":
         seen = Seen.of(problem, ladder)
         s = replace(s, mu=max(s.mu, float(seen.start[0].min())))

@@ -218,8 +218,8 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         raise LevelError(
             f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate", k
         )
-    flat = value if value.ndim == 1 else value.reshape(-1)
-    if not math.isfinite(flat.dot(flat)) and not np.isfinite(value).all():  # the first is a fifth of the second
+    # vdot is a fifth of isfinite, and unlike dot it does not warn where the square of a large value overflows
+    if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
         raise LevelError(f"level {k} returned a non-finite value at the point given: mend that level or drop it", k)
     return value
 

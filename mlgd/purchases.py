@@ -128,8 +128,8 @@ class Buyer:
                 if allowed is None:
                     declared = [self.accuracies.get(j) or self.h.accuracy(j) for j in pair]
                     allowed = self.allowed[pair] = SLACK * sum(declared)
-                moved = (value if shared else value - before[1]).reshape(-1)
-                if moved.dot(moved) > allowed * allowed:
+                moved = value if shared else value - before[1]
+                if np.vdot(moved, moved) > allowed * allowed:
                     apart = float(np.linalg.norm(moved))
                     if apart > allowed + 1e-14 * float(np.linalg.norm(value)):  # the rounding of a large value is none
                         self.broken = (

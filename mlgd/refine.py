@@ -80,7 +80,13 @@ def _worst(problem: Problem, eps: float, ladder: Ladder):
 
 def _seen(problem: Problem, eps: float, ladder: Ladder):
     """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
-    seen = Seen.of(problem, ladder)
+    seen, known = Seen.of(problem, ladder), problem.measures
+    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
+    if change > least:
+        raise NotApplicable(
+            f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
+            f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
+        )
     floors = [float((w / x).sum() / 2) for x, w in seen.biases]
     curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 

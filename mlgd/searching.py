@@ -23,6 +23,7 @@ class Ladder:
     accuracy: np.ndarray
     shared: np.ndarray
     squared: np.ndarray
+    change: np.ndarray  # Lipschitz constants of the increments, as an audit of smooth errors saw them, else nan
 
     @property
     def declared(self) -> dict[int, float]:
@@ -45,7 +46,9 @@ class Ladder:
                 squared[i] = ((flat - flat[i]) ** 2).sum(axis=2).max(axis=1)
             squared = np.triu(squared, 1)
         cost = np.array([float(h.cost(k)) for k in h.levels])
-        return cls(h, cost, accuracy, np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)]), squared)
+        shared = np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)])
+        smooth = getattr(on, "regularity", None) == "smooth"
+        return cls(h, cost, accuracy, shared, squared, np.array(on.change) if smooth else np.full(cost.size, np.nan))
 
     def stage(self, steps: float, chain: Sequence[int], q: Sequence[float], sigma: float = 0.0, **more) -> Stage:
         """Steps on the levels with these indices, drawn with these probabilities."""

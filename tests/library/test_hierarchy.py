@@ -213,8 +213,10 @@ def test_a_pair_is_told_from_a_gradient_of_two_entries():
             ladder(lambda k, y: (1.0, y)).value(1, y)
 
 
-def test_large_finite_values_pass():
-    y = np.array([1e200, -1e300])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_large_finite_values_pass_without_a_warning(shape):
+    y = np.array([1e200, -1e300]).reshape(shape)
     np.testing.assert_array_equal(ladder(lambda k, y: y).value(1, y), y)
 
 

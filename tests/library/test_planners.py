@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, Problem, Telescope, compare, minimize, plan, tuned
+from mlgd import Hierarchy, Problem, Telescope, audit, compare, estimate, minimize, plan, tuned
 from mlgd.plans import NotApplicable
 from mlgd.refine import conjugate_steps, nesterov_responses
 from mlgd.searching import Ladder
@@ -232,3 +232,21 @@ def test_tuned_promises_nothing():
     assert "nothing is promised (set by hand)" in str(bill)
     assert bill.expected_cost == pytest.approx(50 * (1.0 + 0.1 * 60.0))  # level 0 is there already
     assert minimize(h, START, bill, rng=0).steps == 50
+
+
+@pytest.mark.parametrize(("share", "planned"), [(1e-3, True), (0.3, False)])
+def test_refine_is_not_planned_by_a_curvature_that_finer_levels_change(share, planned):
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    hessian = turn * np.geomspace(1e-2, 1, 12) @ turn.T
+    bends = [(b + b.T) / np.linalg.norm(b + b.T, 2) for b in rng.normal(size=(8, 12, 12))]
+    h = Hierarchy(
+        lambda k, y: (hessian + share * 2.0**-k * bends[k]) @ (y - 1) + 2.0**-k * np.ones(12),
+        lambda k: 8.0**k,
+        range(8),
+    )
+    y0 = np.zeros(12)
+    report = audit(h, [y0, *(y0 + s * v for s, v in zip((0.003, 0.01, 0.05), rng.normal(size=(3, 12)), strict=True))])
+    ranked = compare(report.problem(estimate(h, y0, rng=0, known=report)), 1e-2, on=report, promise="measured")
+    assert ("refine" in [p.method for p in ranked.plans]) == planned
+    assert planned or "change the curvature by" in ranked.left_out["refine"]
