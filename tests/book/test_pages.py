@@ -6,9 +6,13 @@ The fixtures `browser` and `visit` are in conftest.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
+from playwright.sync_api import Page
 
 from mlgd.book import limits
 from mlgd.book.chapters import contents
@@ -25,7 +29,7 @@ MATHEMATICS = r"""() => {
     node => 'mathematics does not typeset: ' + (node.getAttribute('data-mjx-error') || node.textContent));
   const walk = document.createTreeWalker(document.querySelector('article, .bd-article, main') || document.body, NodeFilter.SHOW_TEXT);
   for (let node; node = walk.nextNode();)
-    if (!node.parentElement.closest('pre, code, script, style, mjx-container') && /\\\(|\\\[|\$\$|\\begin\{/.test(node.data))
+    if (!node.parentElement.closest('pre, code, script, style, mjx-container') && /\\\(|\\\[|\$[^$\n]*\\|\$\$|\\[a-zA-Z]{2,}/.test(node.data))
       problems.push('mathematics was left as text: ' + node.data.trim().slice(0, 60));
   return problems;
 }"""
@@ -105,8 +109,23 @@ def page_problems(visit: Callable, path: Path) -> list[str]:
     page.emulate_media(color_scheme="dark")
     page.wait_for_selector("html[data-theme=dark]")
     page.wait_for_timeout(400)  # the theme fades from one colour to the other
-    problems += page.evaluate(DARK)
+    problems += page.evaluate(DARK) + dark_figures(page)
     page.close()
+    return problems
+
+
+def dark_figures(page: Page) -> list[str]:
+    """Figures whose ground is bright in the dark theme, or on which nothing stands out, as the browser paints them."""
+    problems = []
+    for image in page.locator(".bd-article img").all():
+        if not image.is_visible():
+            continue
+        colours = imread(BytesIO(image.screenshot()))[..., :3].reshape(-1, 3)
+        linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+        light = linear @ (0.2126, 0.7152, 0.0722)
+        ground, ink = np.median(light), np.quantile(light, 0.995)
+        if ground > 0.1 or (ink + 0.05) / (ground + 0.05) < 4.5:
+            problems.append(f"a figure's ground is {ground:.2f} and its ink {ink:.2f} in the dark")
     return problems
 
 
@@ -156,6 +175,7 @@ BROKEN = {
     "a request failed: file://": '<img src="absent.png">',
     "sticks out": '<div style="width: 900px">wide</div>',
     "has contrast": '<p style="color: #444">dim</p>',
+    "a figure's ground is": '<img src="../_static/favicon.png" style="filter: none !important; background: white">',
     "a figure is a white slab": '<img src="../_static/favicon.png" style="filter: none !important">',
 }
 
