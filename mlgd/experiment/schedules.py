@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from mlgd import Hierarchy, Plan, Problem, Schedule, plan
+from mlgd import Hierarchy, Plan, Problem, Schedule, flow, plan
 from mlgd import formulas as F
+from mlgd.examples import biased
 from mlgd.jumps import exponential_schedule, proposition_schedule
 
 PIECES = 6  # of each stretch of a schedule, on which rates are taken as constant
@@ -216,3 +217,28 @@ def flowed(problem: Problem, eps: float, lax: float = 1.0, sold: bool = False) -
     case = setting(problem, eps, sold, relax=2 / lax**2)
     curvatures = (problem.mu, problem.beta) if problem.mu else problem.beta / np.array([1.0, 1e3, 1e6])
     return max(flow_loss(case.schedule, problem, case.horizon, q) for q in curvatures) / eps
+
+
+# --- a kink that matters ------------------------------------------------------------------------------------------
+
+LASSO = Problem(beta=2.0, mu=1.0, d0=0.5, gamma=3.0, c=0.13)  # 1/2 |y - p|^2 + 3 |y|_1: beta stands for B = 2
+KINK = math.sqrt(8 * 3.0**2 * 4)
+
+
+def lasso_gaps(count: int, rng, kink: float, begin: int, eps: float = 0.25) -> tuple[np.ndarray, float]:
+    """Losses above the minimum over eps of runs on the LASSO, and their expected price.
+
+    The ladder begins at the level `begin`; the coarsest level fires as often as a kink of this size asks. Two entries of the
+    solution are zero, and the start is half a unit away in a third.
+    """
+    center, penalty = np.array([48.0, 2.4, -36.0, 1.2]), 3.0
+    solution = np.sign(center) * np.maximum(np.abs(center) - penalty, 0.0)
+    smooth = biased(lambda y: y - center, LASSO.gamma, LASSO.c, range(begin, 9), alternate=True)
+    h = Hierarchy(lambda k, y: smooth.evaluate(k, y) + penalty * np.sign(y), smooth.cost, smooth.levels)
+    horizon = F.value(F.FLOW_HORIZON, mu=1.0, d0=LASSO.d0, eps=eps)
+    schedule = raised(h, LASSO, eps, horizon, kink)
+    streams = np.random.default_rng(rng).spawn(count)
+    ends = np.array([flow(h, solution + np.eye(4)[0] / 2, schedule, horizon, stream).y for stream in streams])
+    losses = ((ends - center) ** 2).sum(axis=1) / 2 + penalty * np.abs(ends).sum(axis=1)
+    least = ((solution - center) ** 2).sum() / 2 + penalty * np.abs(solution).sum()
+    return (losses - least) / eps, schedule.expected_cost(h, horizon)
