@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from .epochs import Calls, Epoch, Setting, cheapest, with_levels
-from .refine import OVER_CONJUGATE, conjugate_steps
+from .refine import OVER_CONJUGATE, bias_losses, conjugate_steps
 from .schemes import Budget, NotApplicable, Plan, Problem
 from .searching import Ladder
 from .seen import Seen
@@ -100,7 +100,7 @@ def _ladders(s: Setting, floors: np.ndarray) -> Iterator[tuple[tuple[int, ...], 
 
 def _measured(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan:
     """Each epoch starts near the zero of the level before, and its error spreads as that level's bias was measured to."""
-    floors = np.array([float((w / x).sum() / 2) for x, w in seen.biases])
+    floors = np.array(bias_losses(seen))
     calls, best, found = Calls(s), math.inf, None
     for rise, base in _ladders(s, floors):
         if base:  # the base of a call is chosen by its price
@@ -117,9 +117,7 @@ def _measured(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan:
                 radius = math.sqrt(float((weights / nodes**2).sum()))
                 steps = _descent_steps(nodes, weights, eta, share * left)
                 x, w = seen.biases[finest]
-                gain = (
-                    float((w / (2 - eta * x)).sum() / w.sum()) / 2
-                )  # loss per unit of eta times the variance of a call
+                gain = float((w / (2 - eta * x)).sum() / w.sum()) / 2  # loss per eta times the variance of a call
                 variance = (1 - share) * left / (eta * gain * radius**2)
                 epochs.append(Epoch(radius, finest, steps, variance * s.eta / s.mu, reached=goal))
                 price += s.price[finest] + steps * calls(finest, variance)
@@ -155,7 +153,7 @@ def _descent_steps(nodes, weights, eta, goal) -> int:
 
 def _corrected(problem: Problem, s: Setting, ladder: Ladder, seen: Seen) -> Plan:
     """After a correction at distance R there is left the bias of the fine level and the change of the increments over R."""
-    floors = np.array([float((w / x).sum() / 2) for x, w in seen.biases])
+    floors = np.array(bias_losses(seen))
     between = np.cumsum(np.append(0.0, s.change[1:]))  # Lipschitz constant of A_j - A_i: between[j] - between[i]
     best, found = math.inf, None
     for rise, base in _ladders(s, floors):

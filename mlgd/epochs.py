@@ -12,7 +12,7 @@ sqrt(loss) <= R max over the spectrum of sqrt(lambda/2) (1 - eta lambda)^t  +  d
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from .ladders import optimum
 from .oracle import bridges
 
 SHARES = (0.2, 0.5, 0.8)  # how much of what the bias leaves may be noise
-AVERAGES = np.array(
-    [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995]
-)  # candidates for 1 - theta's complement, the bias's share
+AVERAGES = np.array([0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995])  # theta, the bias's share, as far as it may go
 
 
 @dataclass(frozen=True)
@@ -122,10 +120,8 @@ class Calls:
     def __init__(self, s: Setting):
         pairs = s.price + np.where(s.shared, 0.0, np.append(0.0, s.price[:-1]))
         root, square = s.change * np.sqrt(pairs), s.change**2
-        self.price, self.first = (
-            s.price,
-            np.append(s.change[1:] / np.sqrt(pairs[1:]), 0.0),
-        )  # the largest p over its scale
+        self.price = s.price
+        self.first = np.append(s.change[1:] / np.sqrt(pairs[1:]), 0.0)  # the largest p over its scale
         self.root = np.cumsum(np.append(0.0, root[1:]))
         self.square = np.cumsum(np.append(0.0, square[1:]))
 
@@ -219,10 +215,11 @@ def with_levels(s: Setting, epoch: Epoch) -> Epoch:
     norms = np.append(0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n])  # none vanishes: see ladders.TINY
     variance = epoch.noise * s.mu / s.eta
     chain, p, _ = optimum(s.price[:n], bridges(norms) ** 2, variance, s.shared[:n])
-    delta, steps = float(s.accuracy[epoch.finest]), epoch.steps
-    if math.isnan(epoch.reached):
-        loss = average_loss(s, epoch.radius, delta, epoch.noise, steps, epoch.theta) if s.averaged else None
-        reached = last_loss(s, epoch.radius, delta, epoch.noise, steps) if loss is None else loss
+    delta, radius, steps = float(s.accuracy[epoch.finest]), epoch.radius, epoch.steps
+    if not math.isnan(epoch.reached):
+        reached = radius * contraction(s.h, delta / (s.mu * radius), epoch.noise, steps)
+    elif s.averaged:
+        reached = average_loss(s, radius, delta, epoch.noise, steps, epoch.theta)
     else:
-        reached = epoch.radius * contraction(s.h, delta / (s.mu * epoch.radius), epoch.noise, steps)
-    return Epoch(epoch.radius, epoch.finest, steps, epoch.noise, epoch.theta, reached, tuple(chain), tuple(p.tolist()))
+        reached = last_loss(s, radius, delta, epoch.noise, steps)
+    return replace(epoch, reached=reached, levels=tuple(chain), probabilities=tuple(p.tolist()))

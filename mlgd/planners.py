@@ -56,11 +56,8 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         drift = eta * delta * t
         u2 = drift**2 + d0**2
         # with u the square root in x, the loss is d0^2/(eta T) + 2 delta (drift + u) + (u^2 - u2)/(T eta): solve for u
-        u = (
-            t
-            * eta
-            * (np.sqrt(delta**2 + (eps - d0**2 / (eta * t) - 2 * delta * drift + u2 / (t * eta)) / (t * eta)) - delta)
-        )
+        root = np.sqrt(delta**2 + (eps - d0**2 / (eta * t) - 2 * delta * drift + u2 / (t * eta)) / (t * eta))
+        u = t * eta * (root - delta)
         allowed = (u**2 - u2) / (t * eta**2) - 2 * delta**2
         return _ways(eta, t[:, 0], 0.5, allowed, ladder)
 
@@ -72,20 +69,16 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         allowed = (eps - horizon[:, None] - delta**2 / (s * mu)[:, None]) / eta - 2 * delta**2
         return _ways(eta, t, s, allowed, ladder)
 
-    most = 64 * d0**2 / (eta * eps)
-    tries = [("uniform", search(ladder, convex, (None, _whole(1, most, 90), None), lambda w, i: ladder.squared, noisy))]
+    tries = [search(ladder, convex, (None, _whole(64 * d0**2 / (eta * eps), 90), None), noisy)]
     if mu:
         most = 4 / (eta * mu) * math.log1p(256 * mu * d0**2 / eps) + 2
-        grids = (None, _whole(1, most, 60), np.array(SHARES))
-        tries.append(("exponential", search(ladder, strong, grids, lambda w, i: ladder.squared, noisy)))
-    found = [(choice.price, averaging, choice) for averaging, choice in tries if choice is not None]
-    if not found:
-        floor = min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf)
-        raise ladder.refuse(eps, "proved", floor)
-    _, averaging, choice = min(found, key=lambda f: f[0])
+        tries.append(search(ladder, strong, (None, _whole(most, 60), np.array(SHARES)), noisy))
+    choice = min(filter(None, tries), key=lambda c: c.price, default=None)
+    if choice is None:
+        raise ladder.refuse(eps, "proved", min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf))
     bias, noise = float(delta[choice.finest]), variance(choice, ladder.squared)
     total = noise + 2 * bias**2
-    if averaging == "uniform":
+    if choice is tries[0]:
         drift = eta * bias * choice.steps
         reach = drift + math.sqrt(drift**2 + d0**2 + choice.steps * eta**2 * total)
         budget = Budget(d0**2 / (eta * choice.steps), 2 * bias * reach, eta * total)
@@ -95,22 +88,19 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         rate = -math.log1p(-(1 - s) * eta * mu)
         horizon = (1 - s) * mu * d0**2 / math.expm1(min(rate * choice.steps, 700.0))
         budget = Budget(horizon, bias**2 / (s * mu), eta * total)
-        growth = 1 / (1 - (1 - s) * eta * mu)
-        said = {"averaging": "exponential", "growth": growth}
+        said = {"averaging": "exponential", "growth": 1 / (1 - (1 - s) * eta * mu)}
         said["guarantee"] = "the one-step lemma with growing weights, the paper's Theorem 1(b) with its shorter horizon"
     return finish(problem, eps, method, "proved", ladder, choice, budget=budget, **said)
 
 
-def _whole(low: float, high: float, count: int) -> np.ndarray:
-    return np.unique(np.ceil(np.geomspace(max(1.0, low), max(2.0, high), count)))
+def _whole(most: float, count: int) -> np.ndarray:
+    return np.unique(np.ceil(np.geomspace(1.0, max(2.0, most), count)))
 
 
 def _ways(eta, steps, window, allowed, ladder) -> Ways:
     """Ways whose noise enters by its variance alone."""
-    weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
-    allowed = np.where(np.isfinite(allowed), allowed, -1.0)
     ones = np.ones(steps.size)
-    return Ways(eta * ones, steps, window * ones, allowed, np.tile(weight, (steps.size, 1)))
+    return Ways(eta * ones, steps, window * ones, np.where(np.isfinite(allowed), allowed, -1.0), ladder.weight)
 
 
 def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
@@ -152,10 +142,9 @@ def _quadratic(
         horizon, bias, noise = (np.array([getattr(r, name) for r in rows]).reshape(-1, 1) for name in RESPONSES)
         room = (aim * eps - (np.sqrt(horizon) * d0 + np.sqrt(bias * moving) * delta) ** 2) / noise
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
-        weight = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
-        return Ways(e, w + m, w, room, np.tile(weight, (e.size, 1)))
+        return Ways(e, w + m, w, room, ladder.weight)
 
-    choice = search(ladder, make, _grids(problem, eps, eta), lambda w, i: ladder.squared, method != "fixed")
+    choice = search(ladder, make, _grids(problem, eps, eta), method != "fixed")
     if choice is None:
         raise ladder.refuse(eps, "quadratic", delta[-1] ** 2 / (2 * mu) if mu else math.inf)
     window, finest = int(choice.window), float(delta[choice.finest])
@@ -165,17 +154,12 @@ def _quadratic(
     if certified > bias * moving:
         return _quadratic(problem, eps, method, eta, ladder, 1.001 * certified / bias, aim)
     horizon, bias, noise = horizon * d0**2, certified * finest**2, noise * variance(choice, ladder.squared)
-    mixed = 2 * math.sqrt(bias * horizon)
-    if horizon + bias + noise + mixed > eps:
-        return _quadratic(
-            problem, eps, method, eta, ladder, moving, 0.9999 * aim * eps / (horizon + bias + noise + mixed)
-        )
-    return finish(
-        problem, eps, method, "quadratic", ladder, choice,
-        averaging="tail", window=window, budget=Budget(horizon, bias, noise, mixed),
-        guarantee="worst case over spectra in [mu, beta] and errors that change from step to step, at most twice that if "
-        "they follow the noise",
-    )  # fmt: skip
+    budget = Budget(horizon, bias, noise, 2 * math.sqrt(bias * horizon))
+    if budget.total > eps:
+        return _quadratic(problem, eps, method, eta, ladder, moving, 0.9999 * aim * eps / budget.total)
+    said = "worst case over spectra in [mu, beta] and errors that change from step to step, at most twice that if they follow the noise"
+    average = {"averaging": "tail", "window": window, "budget": budget, "guarantee": said}
+    return finish(problem, eps, method, "quadratic", ladder, choice, **average)
 
 
 def _grids(problem: Problem, eps: float, eta: float | None):
@@ -187,8 +171,7 @@ def _grids(problem: Problem, eps: float, eta: float | None):
     if problem.mu:
         ratio = problem.beta * problem.d0**2 / eps
         most = min(most, 8 / (etas.min() * problem.mu) * math.log1p(ratio))
-    lags = np.concatenate([[0.0], _whole(1, most, 20)])
-    return etas, lags, _whole(1, most, 20)
+    return etas, np.concatenate([[0.0], _whole(most, 20)]), _whole(most, 20)
 
 
 # --- measured: the same responses, integrated against what was measured ----------------------------------------------
@@ -197,7 +180,6 @@ def _grids(problem: Problem, eps: float, eta: float | None):
 def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
     """loss ~ horizon + bias + noise, each integrated against its spectral measure: an estimate for this instance."""
     seen = Seen.of(problem, ladder)
-    noisy = method != "fixed"
 
     def make(etas, lags, windows):
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
@@ -207,15 +189,13 @@ def _measured(problem: Problem, eps: float, method: str, eta: float | None, ladd
     def squares(ways, i):
         return seen.bridged(ways.weight[i], ladder)
 
-    choice = search(ladder, make, _grids(problem, eps, eta), squares, noisy)
+    choice = search(ladder, make, _grids(problem, eps, eta), method != "fixed", squares)
     if choice is None:
         raise ladder.refuse(eps, "measured", seen.floor())
     window = int(choice.window)
     horizon, bias, weight = seen.losses(*(np.array([v]) for v in (choice.eta, window, choice.steps)))
     noise = variance(choice, seen.bridged(weight[0], ladder))
-    return finish(
-        problem, eps, method, "measured", ladder, choice,
-        averaging="tail", window=window,
-        budget=Budget(float(horizon[0]), float(bias[0, choice.finest]), noise),
-        guarantee="spectral measures from coarse gradients, finer increments extrapolated",
-    )  # fmt: skip
+    budget = Budget(float(horizon[0]), float(bias[0, choice.finest]), noise)
+    said = "spectral measures from coarse gradients, finer increments extrapolated"
+    average = {"averaging": "tail", "window": window, "budget": budget, "guarantee": said}
+    return finish(problem, eps, method, "measured", ladder, choice, **average)

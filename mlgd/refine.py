@@ -87,7 +87,7 @@ def _seen(problem: Problem, eps: float, ladder: Ladder):
             f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
             f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
         )
-    floors = [float((w / x).sum() / 2) for x, w in seen.biases]
+    floors = bias_losses(seen)
     curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def curve(measure):
@@ -118,6 +118,11 @@ def _seen(problem: Problem, eps: float, ladder: Ladder):
     ]
     said = "conjugate gradients on the measured spectrum, coarse to fine"
     return [OVER_CONJUGATE * n + 1 for n, _ in counts], stages, Budget(eps - floor, floor, 0.0), said
+
+
+def bias_losses(seen: Seen) -> list[float]:
+    """What each level's bias costs in the end."""
+    return [float((w / x).sum() / 2) for x, w in seen.biases]
 
 
 def conjugate_steps(nodes: np.ndarray, weights: np.ndarray, goal: float) -> tuple[int, float]:

@@ -30,6 +30,11 @@ class Ladder:
         """{level: accuracy}."""
         return dict(zip(self.h.levels, self.accuracy.tolist(), strict=True))
 
+    @property
+    def weight(self) -> np.ndarray:
+        """Squared increments by level, those of neighbours; the first is none."""
+        return np.append(0.0, np.diag(self.squared, 1))[None, :]
+
     @classmethod
     def of(cls, on) -> "Ladder":
         """From a Hierarchy (increments bounded by its accuracies) or a report of `audit` (increments as measured)."""
@@ -117,10 +122,13 @@ def coarse_prices(ladder: Ladder, ways: Ways, noisy: bool) -> np.ndarray:
     return best * ways.steps[:, None]
 
 
-def search(ladder: Ladder, make: Callable[..., Ways], grids, squares: Callable, noisy: bool) -> Choice | None:
+def search(
+    ladder: Ladder, make: Callable[..., Ways], grids, noisy: bool, squares: Callable | None = None
+) -> Choice | None:
     """The cheapest choice: a coarse grid of ways, a finer one around its best, then exact telescopes for the finalists.
 
-    make(*grids) -> Ways; squares(ways, i) -> the matrix of noise losses between any two levels for way i.
+    make(*grids) -> Ways; squares(ways, i) -> the matrix of noise losses between any two levels for way i, their squared
+    differences where it is left out.
     """
     for narrow in (1.3, 1.08, 1.0):
         ways = make(*grids)
@@ -135,7 +143,8 @@ def search(ladder: Ladder, make: Callable[..., Ways], grids, squares: Callable, 
     for i, k in order[:FINALISTS]:
         top = slice(0, k + 1)
         room = float(ways.room[i, k]) if noisy else 0.0
-        chain, q, call = optimum(ladder.cost[top], squares(ways, i)[top, top], room, ladder.shared[top])
+        between = ladder.squared if squares is None else squares(ways, i)
+        chain, q, call = optimum(ladder.cost[top], between[top, top], room, ladder.shared[top])
         total = call * float(ways.steps[i])
         if best is None or total < best.price:
             window = float(ways.window[i])

@@ -80,7 +80,7 @@ class Seen:
         if not kept:
             raise NotApplicable("no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first")
         known = {k: spread(v.nodes, v.weights, max(m.floor, problem.mu)) for k, v in kept.items()}
-        norms = np.concatenate([[0.0], np.diag(ladder.squared, 1)])
+        norms = ladder.weight[0]
         ranks = {k: i for i, k in enumerate(ladder.h.levels)}
         steps = []
         for i, k in enumerate(ladder.h.levels):
