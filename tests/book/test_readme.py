@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import mlgd
 from mlgd import audit, compare, estimate, minimize
 
 
@@ -54,6 +55,12 @@ def test_every_command_is_a_target(readme, root):
     named = set(re.findall(r"make ([a-z-]+)", "\n".join(re.findall(r"`[^`]*`", readme))))
     assert named - targets == set()
     assert targets - {"help"} == named
+
+
+def test_the_citation_is_of_this_version(root):
+    cited = re.search(r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.M)[1]
+    changes = re.findall(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert cited == mlgd.__version__ == changes[0]
 
 
 def test_every_pin_is_a_name_and_a_version(root):
