@@ -72,12 +72,8 @@ def save(path: Path, content: dict) -> None:
     named = {f"array{i}": a for i, a in enumerate(arrays)}
     part = path.with_name(path.name + ".part")
     with open(part, "wb") as file:
-        np.savez(
-            file,
-            text=np.frombuffer(text, np.uint8),
-            checksum=np.frombuffer(_checksum(text, arrays), np.uint8),
-            **named,
-        )
+        checksum = np.frombuffer(_checksum(text, arrays), np.uint8)
+        np.savez(file, text=np.frombuffer(text, np.uint8), checksum=checksum, **named)
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
@@ -109,6 +105,11 @@ def load(path: Path) -> dict:
     if tree.get("format") != FORMAT:
         raise ValueError(f"the checkpoint {path} has the format {tree.get('format')!r}; this version reads {FORMAT!r}")
     return _unpack(tree["content"], arrays)
+
+
+def digest(content: str) -> str:
+    """A short name for what a text says."""
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _checksum(text: bytes, arrays: list[np.ndarray]) -> bytes:

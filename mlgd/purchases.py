@@ -1,17 +1,15 @@
 """Evaluations as a run buys them: billed before they are made, checked, several at once on an executor, and watched."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError
 from .oracle import Telescope
+from .results import State, log
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 SLACK = 1 + 1e-9  # rounding in what two levels may differ by
-
-log = logging.getLogger("mlgd")
 
 
 class Stop(Exception):
@@ -20,6 +18,16 @@ class Stop(Exception):
     def __init__(self, status: str, message: str):
         super().__init__(message)
         self.status, self.message = status, message
+
+
+def consult(callback: Callable[[State], bool | None], state: State) -> None:
+    """Show a callback where the run stands; it ends the run by returning True or raising StopIteration."""
+    try:
+        stop = callback(state)
+    except StopIteration:
+        stop = True
+    if stop:
+        raise Stop("stopped", "the callback stopped the run")
 
 
 class Meter:
@@ -88,14 +96,14 @@ class Buyer:
         if self.executor is not None and len(needs) > 1:
             out = self._together(needs, y)
         if out is None:
-            out = []
-            for shared, k in needs:
-                if shared:
-                    self.meter.charge(k)
-                out.append(self.h.step(k, y) if shared else self.value(k, y))
+            out = [self._increment(k, y) if shared else self.value(k, y) for shared, k in needs]
         if not self.broken:
             self._watch(needs, out)
         return out
+
+    def _increment(self, k: int, y: np.ndarray) -> np.ndarray:
+        self.meter.charge(k)
+        return self.h.step(k, y)
 
     def _together(self, needs, y) -> list[np.ndarray] | None:
         """All at once on the executor; None if it broke, and all is evaluated here from now on."""

@@ -5,7 +5,6 @@ A method is a generator `method(run, memory)`. It yields after every step, and a
 the iterate, `memory.output` what would be returned now, or None where it is the quotient of `memory.sums`.
 """
 
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +12,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .checkpoints import Keeper, load
+from .checkpoints import Keeper, digest, load
 from .hierarchy import Hierarchy, LevelError, generator
 from .oracle import Telescope
-from .purchases import Buyer, Sampler, Stop
+from .purchases import Buyer, Sampler, Stop, consult
 from .results import Result, State, log
 from .schemes import Plan, Stage
 
@@ -167,18 +166,9 @@ class Run:
             self.stride = max(1, self.stride // 2 if now - self.looked > PATIENCE else min(2 * self.stride, self.every))
             self.looked, self.due = now, min(self.due, self.step + self.stride)
         if self.callback is not None:
-            self.due = self.step + 1
-            self.consult()  # last: a callback that stops the run leaves a whole step behind
-
-    def consult(self) -> None:
-        memory, meter = self.memory, self.meter
-        state = State(self.step, memory.y.copy(), self.output, meter.total, meter.by_level, self.rows[-1][2])
-        try:
-            stop = self.callback(state)
-        except StopIteration:
-            stop = True
-        if stop:
-            raise Stop("stopped", "the callback stopped the run")
+            self.due, meter, y = self.step + 1, self.meter, self.memory.y.copy()
+            state = State(self.step, y, self.output, meter.total, meter.by_level, self.rows[-1][2])
+            consult(self.callback, state)  # last: a callback that stops the run leaves a whole step behind
 
     def guard(self) -> None:
         moved = self.memory.y - self.start
@@ -210,10 +200,10 @@ class Run:
         return {
             "set of levels": list(self.h.levels),
             "list of prices": list(self.meter.price.values()),
-            "plan": _digest(repr(chosen)),
+            "plan": digest(repr(chosen)),
             "start": self.start,
             "gradient there": self.buyer.opened,
-            "seed": _digest(repr(self.rng.bit_generator.state)) if seeded else None,
+            "seed": digest(repr(self.rng.bit_generator.state)) if seeded else None,
         }
 
     def keep(self) -> None:
@@ -222,16 +212,10 @@ class Run:
         coins = self.coins if self.sampled is None else self.sampled.coins
         if coins is None:
             coins = {"state": self.rng.bit_generator.state, "at": 0, "open": False}
-        problem = self.keeper.write(
-            {
-                "fingerprint": self.fingerprint,
-                "memory": self.memory,
-                "coins": coins,
-                "generator": type(self.rng.bit_generator).__name__,
-                "meter": [meter.total, meter.counts],
-                "state": [self.step, self.best, self.safe, self.distance, self.rows, buyer.notes, buyer.broken],
-            }
-        )
+        state = [self.step, self.best, self.safe, self.distance, self.rows, buyer.notes, buyer.broken]
+        content = {"fingerprint": self.fingerprint, "memory": self.memory, "coins": coins, "state": state}
+        content |= {"generator": type(self.rng.bit_generator).__name__, "meter": [meter.total, meter.counts]}
+        problem = self.keeper.write(content)
         if problem and problem not in buyer.notes:
             buyer.notes.append(problem)
 
@@ -241,9 +225,8 @@ class Run:
             self.rng = np.random.Generator(getattr(np.random, content["generator"])())
         fresh, self.memory, self.coins = self.memory, content["memory"], content["coins"]
         self.meter.total, self.meter.counts = content["meter"]
-        self.step, self.best, self.safe, self.distance, self.rows, self.buyer.notes, self.buyer.broken = content[
-            "state"
-        ]
+        self.step, self.best, self.safe, self.distance, self.rows, *said = content["state"]
+        self.buyer.notes, self.buyer.broken = said
         if not self.step:
             self.memory = fresh  # at the start itself the evaluation made there is of use
         log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.step, self.meter.total)
@@ -257,7 +240,3 @@ class Run:
             promise = "none" if self.buyer.broken else self.plan.promise
         y, message = self.safe.copy() if status == "diverged" else self.output, "; ".join([message, *self.buyer.notes])
         return Result.of(y, self.meter, self.rows, self.step, status, message, promise=promise, error=error)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
