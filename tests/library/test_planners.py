@@ -12,6 +12,7 @@ from mlgd.plans import NotApplicable
 from mlgd.refine import conjugate_steps, nesterov_responses
 from mlgd.searching import Ladder
 from mlgd.seen import spread
+from mlgd.spectra import Measure
 
 EIGENVALUES = np.array([0.02, 0.1, 0.4, 1.0])
 OFF = {0: 0.3, 1: 0.11, 2: 0.1, 3: 0.02, 5: 0.004, 6: 0.0011}  # not dyadic, with a plateau and a gap
@@ -250,3 +251,19 @@ def test_refine_is_not_planned_by_a_curvature_that_finer_levels_change(share, pl
     ranked = compare(report.problem(estimate(h, y0, rng=0, known=report)), 1e-2, on=report, promise="measured")
     assert ("refine" in [p.method for p in ranked.plans]) == planned
     assert planned or "change the curvature by" in ranked.left_out["refine"]
+
+
+def test_measures_that_share_an_array_of_nodes_are_told_apart():
+    nodes, flat, steep = np.array([0.1, 0.5, 1.0]), np.array([1.0, 1.0, 1.0]), np.array([0.01, 0.1, 1.0])
+    known = types.SimpleNamespace(
+        increments={1: Measure(nodes, steep)}, gradient=Measure(nodes, flat), floor=0.1, level=0
+    )
+    apart = types.SimpleNamespace(**vars(known) | {"increments": {1: Measure(nodes.copy(), steep)}})
+    h = Hierarchy(lambda k, y: y, lambda k: 4.0**k, range(8), lambda k: 0.3 * 2.0**-k)
+    for method in ("multilevel", "refine"):
+        shared, own = (
+            plan(Problem(beta=1, mu=0.1, d0=3, gamma=2, c=1, measures=m), 1e-2, method, on=h, promise="measured")
+            for m in (known, apart)
+        )
+        assert shared.expected_cost == own.expected_cost
+        assert shared.budget == own.budget
