@@ -156,20 +156,24 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
         verdict = next((v for v in WORST if v in {r.verdict for r in own}), "open")
         places = with_formulas("; ".join(dict.fromkeys(r.where for r in own)))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
-        told = [*map(_finding, findings(own)), f"<p><i>Downstream.</i> {with_formulas(entry['downstream'])}</p>"]
+        first, *others = map(_finding, findings(own))
+        more = f"{len(others)} more checks, " if len(others) > 1 else "one more check, " if others else ""
+        rest = f"{''.join(others)}<p><small>{places}</small></p><p><small>rows: {links}</small></p>"
         items.append(
             f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. "
-            f"{with_formulas(entry['title'])}</b> <span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span><br>"
-            f"<small>{places}</small></p>{''.join(told)}<p><small>evidence: {links}</small></p></div>"
+            f"{with_formulas(entry['title'])}</b> <span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span></p>{first}"
+            f"<p><i>What else it touches.</i> {with_formulas(entry['downstream'])}</p>"
+            f"{fold(f'{more}places and rows', rest)}</div>"
         )
         plain.append(f"{number}. {entry['title']} [{verdict}]")
     return Html("".join(items), "\n".join(plain))
 
 
 def _finding(check: Mapping) -> str:
-    said = " ".join(with_formulas(sentence(text)) for text in (check["statement"], *check["numbers"]))
+    numbers = " ".join(with_formulas(sentence(text)) for text in check["numbers"])
     repair = f" <i>Repair.</i> {with_formulas(sentence(check['repair']))}" if check["repair"] else ""
-    return f"<p>{said}{repair} <a href='{check['page']}.html#{check['anchor']}'>check</a></p>"
+    link = f"<a href='{check['page']}.html#{check['anchor']}'>check</a>"
+    return f"<p>{with_formulas(sentence(check['statement']))} <i>In numbers.</i> {numbers}{repair} {link}</p>"
 
 
 # --- what rests on what ------------------------------------------------------------------------------------

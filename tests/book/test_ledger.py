@@ -66,9 +66,9 @@ def test_an_erratum_is_made_of_the_records_of_its_rows():
     claim = {"id": "a", "chapter": "part", "where": "l.1", "kind": "step", "claim": "x"}
     own = ledger.join([claim], {"audit/part": [record]})
     markup = ledger.errata_list(own, [{"weight": "1", "title": "T", "ids": "a", "downstream": "None."}]).markup
-    assert r"Printed: \(x&lt;1\). X is 2. <i>Repair.</i> Assume \(x&lt;1\)." in markup
+    assert r"Printed: \(x&lt;1\). <i>In numbers.</i> X is 2. <i>Repair.</i> Assume \(x&lt;1\)." in markup
     assert "href='audit/part.html#check-a'" in markup
-    assert "<i>Downstream.</i> None." in markup
+    assert "<i>What else it touches.</i> None." in markup
 
 
 def test_the_graph_of_proofs_has_no_circle_and_names_known_results(rows, book):
