@@ -155,20 +155,22 @@ def telescope_frontier(
         for j, shrink in enumerate(shrinks)
     }
     best = [Reached.nothing(len(targets)) for _ in every]
+    for reached in best:
+        reached.flops[:] = max_flops  # what costs more is not reached
     budget = 1e6
     while runs and len(goals):
-        budget *= 1.5
+        budget *= 2
         for (scale, shrink), run in list(runs.items()):
-            while run.flops < min(budget, max_flops):
+            while run.flops < budget:
                 useful = np.flatnonzero(np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0))
                 if not len(useful) or run.diverged or run.steps >= max_steps:
                     del runs[scale, shrink]
                     break
                 goal = goals[useful[0]]
-                expected = (min(budget, max_flops) - run.flops) / run.mean_price
-                readings = run.advance(goal, limit=int(min(max(expected, 1), max_steps - run.steps)))
+                expected = (budget - run.flops) / run.mean_price
+                readings = run.advance(goal, limit=int(min(max(expected, 64), max_steps - run.steps)))
                 for interval, reached in zip(every, best, strict=True):
                     reached.read(goals, readings, interval, scale, shrink)
-            if run.flops >= max_flops:
-                runs.pop((scale, shrink), None)
+    for reached in best:
+        reached.flops[np.isinf(reached.steps)] = np.inf
     return best

@@ -85,7 +85,7 @@ class Moves:
     def __init__(self, frame: Frame, ladder: Sequence[int], p: np.ndarray, eta: float, exact: bool):
         self.frame, self.ladder, self.p, self.eta, self.exact = frame, tuple(ladder), p, eta, exact
         self.powers = (1 - eta * frame.values) ** np.arange(CHUNK + 1)[:, None]
-        self.known: dict[tuple[int, int], np.ndarray] = {}
+        self.known: dict[int, np.ndarray] = {}  # the maps that were needed, by stretch and code in one number
         self.tops: dict[int, object] = {}
 
     def weights(self, code: int) -> np.ndarray:
@@ -108,11 +108,6 @@ class Moves:
         c is what v and the coordinates past the inner ones add to the gradient; the truncated form knows v only, and
         its c is the number 1.
         """
-        if (stretch, code) not in self.known:
-            self.known[stretch, code] = self._inner(stretch, code)
-        return self.known[stretch, code]
-
-    def _inner(self, stretch: int, code: int) -> np.ndarray:
         f, d, n, decay = self.frame, self.frame.d, self.frame.n, self.powers[stretch]
         if self.exact:
             weight = self.by_coordinate(code)[:n]
@@ -225,35 +220,36 @@ class Trajectory:
 
     def walk(self, codes: np.ndarray) -> Walk:
         """Move through these steps, one map for each draw past the prefix."""
-        n, v, exact, inner = self.frame.n, self.frame.v, self.moves.exact, self.moves.inner
-        count, tossed = len(codes), codes.tolist()
-        interrupted = np.append(np.flatnonzero(codes != (1 << self.prefix) - 1), count).tolist()
-        rows = np.empty((len(interrupted) + 1, n + (n if exact else 1)))  # a stretch's start, and c
-        begins, owners, xs, gxs, cs = [], [], [], [], []
-        begin, fresh = 0, True
-        for e in interrupted:
+        n, v, exact, known = self.frame.n, self.frame.v, self.moves.exact, self.moves.known
+        count, past = len(codes), np.flatnonzero(codes != (1 << self.prefix) - 1)
+        begins = np.append(0, past + 1)
+        drawn = codes[past]
+        top = (drawn & self.finest) > 0
+        kinds = np.append(np.where(top, 0, drawn), 0)  # 0: a segment ends
+        keys = (np.diff(begins, append=count + 1) - 1) * (1 << len(self.moves.p)) + kinds
+        rows = np.empty((len(begins) + 1, n + (n if exact else 1)))  # a stretch's start, and c
+        views, xs, gxs, cs, fresh = list(rows), [], [], [], True
+        for i, key, code in zip(range(len(begins)), keys.tolist(), kinds.tolist(), strict=True):
+            row = views[i]
             if fresh:
                 c = self.gx[:n] - self.frame.head.dot(self.x[:n]) - v[:n]
                 xs.append(self.x), gxs.append(self.gx), cs.append(c)
-                row = rows[len(begins)]
                 row[:n], row[n:], fresh = self.x[:n], c if exact else 1.0, False
-                begins.append(begin), owners.append(len(xs) - 1)
-            code = 0 if e == count or tossed[e] & self.finest else tossed[e]
-            step = inner(e - begin, code)
-            after = rows[len(begins)]
+            step = known.get(key)
+            if step is None:
+                step = known[key] = self.moves.inner(key >> len(self.moves.p), code)
+            after = views[i + 1]
             after[:] = row
             step.dot(row, out=after[: len(step)])
-            begin, row = e + 1, after
-            if code:
-                begins.append(begin), owners.append(len(xs) - 1)
-                continue
-            self.gx = self.gx + self.frame.strip.dot(row[:n] - self.x[:n])
-            self.x = np.concatenate([row[:n], self.x[n:]])
-            if e < count:
-                self.x, self.gx = self.moves.top(tossed[e], self.x, self.gx)
-                fresh = True
+            if not code:
+                self.gx = self.gx + self.frame.strip.dot(after[:n] - self.x[:n])
+                self.x = np.concatenate([after[:n], self.x[n:]])
+                if i < len(past):
+                    self.x, self.gx = self.moves.top(int(drawn[i]), self.x, self.gx)
+                    fresh = True
         states = (np.array(xs), np.array(gxs), np.array(cs))
-        return Walk(*states, np.array(begins), rows[: len(begins), :n], np.array(owners), count)
+        owners = np.append(0, np.cumsum(top))
+        return Walk(*states, begins, rows[:-1, :n], owners, count)
 
     def losses(self, walk: Walk) -> tuple[np.ndarray, np.ndarray]:
         """The prefix's coordinates and the loss before each step.
