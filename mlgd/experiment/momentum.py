@@ -150,8 +150,9 @@ def repeat(bill: Plan, curvature: float, runs: int, rng, slack: float = 1.0) -> 
 
 
 def printed_price(problem: Problem, eps: float) -> float:
-    """The exact price of the paper's balance for a convex loss with every order read as an equality (constant one)."""
-    numbers = {"beta": problem.beta, "d0": problem.d0, "eps": eps}
-    steps, delta, sigma2 = (F.value(F.ACCELERATED["convex"][name], **numbers) for name in ("T", "delta", "sigma2"))
+    """The exact price of the paper's balance with every order read as an equality (constant one), without its logarithm."""
+    balance = F.ACCELERATED["strong" if problem.mu else "convex"]
+    numbers = {"beta": problem.beta, "d0": problem.d0, "mu": problem.mu, "eps": eps}
+    steps, delta, sigma2 = (F.value(balance[name], **numbers) for name in ("T", "delta", "sigma2"))
     telescope = Telescope.for_accuracy(problem.prices(delta), delta, math.sqrt(sigma2), problem.gamma)
     return math.ceil(steps - 1e-9) * telescope.expected_cost()
