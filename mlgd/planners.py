@@ -56,8 +56,8 @@ def _proved(problem: Problem, eps: float, method: str, eta: float | None, ladder
         drift = eta * delta * t
         u2 = drift**2 + d0**2
         # with u the square root in x, the loss is d0^2/(eta T) + 2 delta (drift + u) + (u^2 - u2)/(T eta): solve for u
-        root = np.sqrt(delta**2 + (eps - d0**2 / (eta * t) - 2 * delta * drift + u2 / (t * eta)) / (t * eta))
-        u = t * eta * (root - delta)
+        square = delta**2 + (eps - d0**2 / (eta * t) - 2 * delta * drift + u2 / (t * eta)) / (t * eta)
+        u = t * eta * (np.sqrt(np.maximum(square, 0.0)) - delta)
         allowed = (u**2 - u2) / (t * eta**2) - 2 * delta**2
         return _ways(eta, t[:, 0], 0.5, allowed, ladder)
 
@@ -100,7 +100,7 @@ def _whole(most: float, count: int) -> np.ndarray:
 def _ways(eta, steps, window, allowed, ladder) -> Ways:
     """Ways whose noise enters by its variance alone."""
     ones = np.ones(steps.size)
-    return Ways(eta * ones, steps, window * ones, np.where(np.isfinite(allowed), allowed, -1.0), ladder.weight)
+    return Ways(eta * ones, steps, window * ones, allowed, ladder.weight)
 
 
 def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
