@@ -270,23 +270,6 @@ def bridges(norms: np.ndarray) -> np.ndarray:
     return np.triu(total[None, :] - total[:, None], 1)
 
 
-def water_filling(v: np.ndarray, price: np.ndarray, variance: float) -> np.ndarray:
-    """argmin sum p_k price_k  subject to  sum (1/p_k - 1) v_k <= variance, p_k <= 1: p_k = min(1, s sqrt(v_k/price_k))."""
-    if variance <= 0:
-        return np.ones(v.size)
-    v = np.maximum(v, 1e-300)  # a vanishing increment still needs a positive probability
-    order = np.argsort(-np.sqrt(v / price))  # the clamp p = 1 is reached in this order
-    for clamped in range(v.size):
-        free = order[clamped:]
-        s = np.sqrt(v[free] * price[free]).sum() / (variance + v[free].sum())
-        p = s * np.sqrt(v[free] / price[free])
-        if p[0] <= 1:
-            out = np.ones(v.size)
-            out[free] = np.maximum(p, 1e-300)
-            return out
-    return np.ones(v.size)
-
-
 def _scale(levels, accuracy, free, sigma, gamma) -> float:
     """The constant C of p_k = min(C acc_k^(1+gamma/2), 1): the closed form on a dyadic ladder, else solved for."""
     name = formulas.regime(gamma)

@@ -14,7 +14,6 @@ from itertools import islice
 import numpy as np
 
 from mlgd.hierarchy import Hierarchy
-from mlgd.oracle import water_filling
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +110,23 @@ class Moments:
     def distance(self) -> float:
         """The root mean square distance to the minimizer."""
         return float(np.sqrt(np.trace(self.second)))
+
+
+def water_filling(v: np.ndarray, price: np.ndarray, variance: float) -> np.ndarray:
+    """argmin sum p_k price_k  subject to  sum (1/p_k - 1) v_k <= variance, p_k <= 1: p_k = min(1, s sqrt(v_k/price_k))."""
+    if variance <= 0:
+        return np.ones(v.size)
+    v = np.maximum(v, 1e-300)  # a vanishing increment still needs a positive probability
+    order = np.argsort(-np.sqrt(v / price))  # the clamp p = 1 is reached in this order
+    for clamped in range(v.size):
+        free = order[clamped:]
+        s = np.sqrt(v[free] * price[free]).sum() / (variance + v[free].sum())
+        p = s * np.sqrt(v[free] / price[free])
+        if p[0] <= 1:
+            out = np.ones(v.size)
+            out[free] = np.maximum(p, 1e-300)
+            return out
+    return np.ones(v.size)
 
 
 @dataclass(frozen=True, eq=False)

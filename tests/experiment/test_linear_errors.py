@@ -1,8 +1,12 @@
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mlgd.experiment import hindsight
-from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance, plain_path
+from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance, plain_path, water_filling
 
 DRAW = Sampling(0, 3, np.array([0.5, 0.2, 0.1]))
 
@@ -91,3 +95,42 @@ def test_hindsight_meets_its_bar_and_orders_the_methods():
     assert sum(anchored.parts.values()) == pytest.approx(anchored.price)
     assert hindsight.corrected(family, 1e-4).price < anchored.price
     assert hindsight.anchored(family, 1e-4, graded=False, lazy=False).price > 3 * anchored.price
+
+
+def by_bisection(v, price, variance):
+    """The same problem solved another way: bisection on the multiplier."""
+    if variance <= 0:
+        return np.ones(v.size)
+    low, high = 0.0, 1e12
+    for _ in range(300):
+        middle = math.sqrt(max(low, 1e-30) * high)
+        p = np.minimum(1.0, middle * np.sqrt(v / price))
+        low, high = (low, middle) if ((1 / p - 1) * v).sum() <= variance else (middle, high)
+    return np.minimum(1.0, high * np.sqrt(v / price))
+
+
+problems = st.integers(1, 8).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.floats(1e-3, 10), min_size=n, max_size=n),
+        st.lists(st.floats(1e-2, 1e3), min_size=n, max_size=n),
+        st.floats(1e-3, 30),
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems)
+def test_water_filling_satisfies_its_conditions(problem):
+    v, price, variance = np.array(problem[0]) ** 2, np.array(problem[1]), problem[2] ** 2
+    p = water_filling(v, price, variance)
+    assert ((p > 0) & (p <= 1)).all()
+    used = float(((1 / p - 1) * v).sum())
+    rounding = 1e-12 * (variance + v.sum())  # of 1/p - 1 where p is nearly one
+    assert used <= variance + rounding
+    free = p < 1 - 1e-12
+    multipliers = p**2 * price / v  # stationarity: one value where p < 1, and no larger than it where p = 1
+    if free.any():
+        assert math.isclose(used, variance, rel_tol=0, abs_tol=rounding)
+        np.testing.assert_allclose(multipliers[free], multipliers[free][0], rtol=1e-9)
+        assert (multipliers[~free] <= multipliers[free][0] * (1 + 1e-9)).all()
+    np.testing.assert_allclose(p @ price, by_bisection(v, price, variance) @ price, rtol=1e-6)

@@ -13,7 +13,7 @@ from mlgd import Hierarchy, Telescope
 from mlgd import formulas as F
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import LevelError
-from mlgd.oracle import Draw, water_filling
+from mlgd.oracle import Draw
 
 RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
 
@@ -228,45 +228,6 @@ def test_an_accuracy_nobody_offers_is_refused():
 
 
 # --- the exact optimum -------------------------------------------------------------------------------------
-
-
-def by_bisection(v, price, variance):
-    """The same problem solved another way: bisection on the multiplier."""
-    if variance <= 0:
-        return np.ones(v.size)
-    low, high = 0.0, 1e12
-    for _ in range(300):
-        middle = math.sqrt(max(low, 1e-30) * high)
-        p = np.minimum(1.0, middle * np.sqrt(v / price))
-        low, high = (low, middle) if ((1 / p - 1) * v).sum() <= variance else (middle, high)
-    return np.minimum(1.0, high * np.sqrt(v / price))
-
-
-problems = st.integers(1, 8).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.floats(1e-3, 10), min_size=n, max_size=n),
-        st.lists(st.floats(1e-2, 1e3), min_size=n, max_size=n),
-        st.floats(1e-3, 30),
-    )
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(problems)
-def test_water_filling_satisfies_its_conditions(problem):
-    v, price, variance = np.array(problem[0]) ** 2, np.array(problem[1]), problem[2] ** 2
-    p = water_filling(v, price, variance)
-    assert ((p > 0) & (p <= 1)).all()
-    used = float(((1 / p - 1) * v).sum())
-    rounding = 1e-12 * (variance + v.sum())  # of 1/p - 1 where p is nearly one
-    assert used <= variance + rounding
-    free = p < 1 - 1e-12
-    multipliers = p**2 * price / v  # stationarity: one value where p < 1, and no larger than it where p = 1
-    if free.any():
-        assert math.isclose(used, variance, rel_tol=0, abs_tol=rounding)
-        np.testing.assert_allclose(multipliers[free], multipliers[free][0], rtol=1e-9)
-        assert (multipliers[~free] <= multipliers[free][0] * (1 + 1e-9)).all()
-    np.testing.assert_allclose(p @ price, by_bisection(v, price, variance) @ price, rtol=1e-6)
 
 
 def every_telescope(prices, norms, variance, shared):

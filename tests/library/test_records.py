@@ -23,7 +23,6 @@ from mlgd.epochs import Calls, Setting, average_loss, cheapest, contraction, las
 from mlgd.examples import biased, rounded, series
 from mlgd.jumps import exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, paths, polished
-from mlgd.oracle import water_filling
 from mlgd.plans import NotApplicable
 from mlgd.refine import conjugate_curve, nesterov_responses
 from mlgd.searching import Ladder, Ways, coarse_prices, refined
@@ -116,7 +115,6 @@ def telescopes():
         )
         out.append([epoch_price(h, levels, [1.0] + [0.2] * 5, n) for n in (1, 2, 40)])
         out.append([epoch_price(h, levels[:1], [1.0], n) for n in (1, 5)])
-    out.append(water_filling(np.array([1.0, 0.1, 0.01]), np.array([1.0, 5.0, 30.0]), 0.2))
     return out
 
 
