@@ -1,4 +1,4 @@
-"""The theorem on anchored descent (ours): its constants as sympy expressions, its epochs as numbers, and exact runs against it.
+"""The theorem on anchored descent (ours): its constants as sympy expressions, and its epochs as numbers.
 
 Levels k >= k0 with error at most 2^-k, price (c 2^k)^gamma and increments of Lipschitz constant l 2^-k; the step is 1/beta. The
 free numbers are q (how much an epoch shrinks the distance), x (what the last epoch leaves to noise and horizon) and rho0 (how far
@@ -16,8 +16,6 @@ from mlgd.anchors import epoch_price
 from mlgd.epochs import Epoch, Setting
 from mlgd.formulas import c, eps, eta, gamma, mu
 from mlgd.hierarchy import Hierarchy
-
-from .linear_errors import Moments
 
 q, x, rho, R, l = sp.symbols("q x rho R l", positive=True)  # noqa: E741 - the chapter's name
 S, steps, base = sp.symbols("S m k_1", positive=True)
@@ -173,120 +171,3 @@ def _corrected_last(s: Setting, radius: float, finest: int, first: int, w: float
         epoch = Epoch(radius, finest, steps, w, theta, levels=(first, finest), reached=s.eps)
         out.append((s.price[finest] + steps * s.price[first], [epoch]))
     return out
-
-
-# --- exact runs, in a few dimensions and however many steps -----------------------------------------------------------
-
-
-def exact_epoch(
-    s: Setting,
-    epoch: Epoch,
-    start: Moments,
-    spectrum: np.ndarray,
-    matrix: np.ndarray,
-    offset: np.ndarray,
-    slopes: dict,
-    left_out: np.ndarray | float = 0.0,
-) -> tuple[Moments, Moments]:
-    """The exact moments of the last point and of the average of y_1, ..., y_T, for A_K(e) = matrix e + offset.
-
-    `slopes[k]` is the matrix of the increment to level k, `left_out` what is missing of the change since the reference. With x = (z, s, r, 1), z = y - r and s the weighted sum of the points,
-    E xx' obeys a linear recursion; its matrix is raised to the power T by squaring.
-    """
-    d = spectrum.size
-    growth = (1 - s.h * epoch.theta) / (1 - s.h) if epoch.theta < 1 else 1.0
-    n = 3 * d + 1
-    t = np.eye(n)
-    move = -s.eta * np.hstack([matrix - left_out, np.zeros((d, d)), matrix, offset[:, None]])
-    t[:d] += move
-    t[d : 2 * d] = t[:d]
-    t[d : 2 * d, d : 2 * d] = np.eye(d) / growth
-    t[d : 2 * d, 2 * d : 3 * d] += np.eye(d)
-    operator = np.kron(t, t)
-    for above, k, p in zip(epoch.levels, epoch.levels[1:], epoch.probabilities[1:], strict=False):
-        noise = np.zeros((n, n))
-        noise[:d, :d] = noise[d : 2 * d, :d] = s.eta * sum(slopes[i] for i in range(above + 1, k + 1))
-        operator += (1 / p - 1) * np.kron(noise, noise)
-    begin = np.zeros((n, n))
-    begin[2 * d : 3 * d, 2 * d : 3 * d] = start.second
-    begin[2 * d : 3 * d, -1] = begin[-1, 2 * d : 3 * d] = start.mean
-    begin[-1, -1] = 1.0
-    end = (np.linalg.matrix_power(operator, epoch.steps) @ begin.ravel()).reshape(n, n)
-    mass = sum_of_powers(1 / growth, epoch.steps)
-    last = end[:d, :d] + end[:d, 2 * d : 3 * d] + end[2 * d : 3 * d, :d] + end[2 * d : 3 * d, 2 * d : 3 * d]
-    average = end[d : 2 * d, d : 2 * d] / mass**2
-    return Moments(end[:d, -1] + end[2 * d : 3 * d, -1], last), Moments(end[d : 2 * d, -1] / mass, average)
-
-
-def sum_of_powers(ratio: float, count: int) -> float:
-    """1 + ratio + ... + ratio^(count-1)."""
-    return float(count) if ratio == 1 else -math.expm1(count * math.log(ratio)) / (1 - ratio)
-
-
-def worst(s: Setting, plan, rng, flat: bool = False, most: int = 3, sampled: bool = True) -> tuple[float, float]:
-    """The largest distance over its bound, and the loss over eps, on one random quadratic with linear errors of the class.
-
-    `flat`: start, error and noise all in the flattest direction, the error constant: the extreme of the class. `most`
-    dimensions; without `sampled` the change of the increments since the reference is left out, the corrected coarse model.
-    """
-    d = int(rng.integers(1, most + 1))
-    ends = (s.mu, s.beta) if d > 1 else ((s.mu,) if flat or rng.random() < 0.5 else (s.beta,))
-    spectrum = np.array([*ends, *rng.uniform(s.mu, s.beta, max(0, d - 2))])
-    direction = np.eye(d)[0] if flat else _unit(rng, d)
-    now, distances, loss = Moments.at(s.d0 * direction), 0.0, math.inf
-    for i, epoch in enumerate(plan):
-        share = 0.0 if flat else rng.random() * (rng.random() < 0.5)
-        error = s.accuracy[epoch.finest]
-        side = -direction if flat and i % 2 else (direction if flat else _unit(rng, d))
-        slope = (
-            share * error / epoch.radius * _orthogonal(rng, d)
-        )  # the distance stays below the radius, and so the error
-        slopes = {k: s.change[k] * (_orthogonal(rng, d) if not flat else np.eye(d)) for k in range(1, epoch.finest + 1)}
-        last, average = exact_epoch(
-            s, epoch, now, spectrum, np.diag(spectrum) + slope, (1 - share) * error * side, slopes
-        )
-        if i == len(plan) - 1:
-            loss = (average if s.averaged else last).loss(spectrum) / s.eps
-        else:
-            distances = max(distances, last.distance / plan[i + 1].radius)
-        now = last
-    return distances, loss
-
-
-def _unit(rng, d: int) -> np.ndarray:
-    u = rng.standard_normal(d)
-    return u / np.linalg.norm(u)
-
-
-def _orthogonal(rng, d: int) -> np.ndarray:
-    return np.linalg.qr(rng.standard_normal((d, d)))[0]
-
-
-def random_parameters(rng) -> dict:
-    """One set of everything the theorem lets one choose, over many decades."""
-    mu = 10.0 ** rng.uniform(-3, 1)
-    beta = mu * 10.0 ** rng.uniform(0.01, 4)
-    d0 = 10.0 ** rng.uniform(-1, 2)
-    return {
-        "beta": beta,
-        "mu": mu,
-        "d0": d0,
-        "eps": mu * d0**2 * 10.0 ** rng.uniform(-8, 0),
-        "gamma": float(rng.choice([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0])),
-        "c": 10.0 ** rng.uniform(-2, 1),
-        "l": 10.0 ** rng.uniform(-2, 2) / d0,
-    }
-
-
-def one_set(seed: int, stretch: float = 1.0) -> tuple[float, float, float]:
-    """The largest distance, the loss and the price over their bounds, for one random set of parameters and errors.
-
-    Every other set is the flat extreme. With `stretch` the errors are that many times what the levels declare.
-    """
-    rng = np.random.default_rng([seed, 13])
-    numbers = random_parameters(rng)
-    first = math.floor(-math.log2(numbers["mu"] * numbers["d0"])) - 1
-    s = dyadic(**numbers, first=first, levels=40)
-    plan = epochs(s, numbers["gamma"], rng.uniform(0.05, 0.5), rng.uniform(0.02, 0.5), rng.uniform(2, 20))
-    reached = worst(replace(s, accuracy=stretch * s.accuracy), plan, rng, flat=seed % 2 == 0, most=2)
-    return *reached, price(s, plan) / price_bound(s, numbers["gamma"], plan)
