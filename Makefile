@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PAGES := _build/html/index.html
-SOURCES := _config.yml _toc.yml $(wildcard book/*.ipynb book/audit/*.ipynb book/*.md book/*.bib book/_static/*)
+SOURCES := _config.yml _toc.yml mlgd/book/notation.py $(wildcard book/*.ipynb book/audit/*.ipynb book/*.md book/*.bib book/_static/*)
 JUPYTERLAB := 4.6.6
 
 # The first of these that is Python 3.11, 3.12 or 3.13; PYTHON=... chooses another.

@@ -123,10 +123,9 @@ def setup(app) -> dict:
     def link(app, doctree, docname: str) -> None:
         from docutils import nodes
 
-        page = docname.removeprefix("book/")
-        if page == "notation":
+        page, source = docname.removeprefix("book/"), Path(app.srcdir) / "book" / "notation.md"
+        if page == "notation" or not source.exists():
             return
-        source = Path(app.srcdir) / "book" / "notation.md"
         everywhere, single, _ = listed(source)
         rows = anchors(source)
         home = app.builder.get_relative_uri(docname, "book/notation")
