@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from .examples import biased
-from .hierarchy import Hierarchy, LevelError, first_level
+from .hierarchy import Hierarchy, LevelError, first_level, positive
 from .lazy import formulas
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
@@ -45,13 +45,8 @@ class Adversary(Hierarchy):
         used = delta * 2.0 ** (blind_below - 1)  # in [1/2, 1): the share of the last blind level that delta takes
         shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
         levels = range(min(first_level(c), blind_below - 1), blind_below + HEADROOM + 1)
-        base = biased(
-            lambda z: mu * z + (beta - mu) * np.tanh(z),
-            gamma,
-            c * 2.0**-shift,
-            [k + shift for k in levels],
-            alternate=True,
-        )
+        shifted = [k + shift for k in levels]
+        base = biased(lambda z: mu * z + (beta - mu) * np.tanh(z), gamma, c * 2.0**-shift, shifted, alternate=True)
         size = 1 + BASE_SIZE
         bound = formulas.LOWER_STRONG if mu > 0 else formulas.LOWER_CONVEX
         names = {"mu": mu} if mu > 0 else {"d0": d0}
@@ -160,8 +155,7 @@ class Adversary(Hierarchy):
 
 def _validate(eps, d0, beta, gamma, c, mu, sign) -> None:
     for name, x in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
-        if not (x > 0 and math.isfinite(x)):
-            raise ValueError(f"{name} must be positive and finite; got {x!r}")
+        positive(name, x)
     if not 0 <= mu <= beta:
         raise ValueError(f"need 0 <= mu <= beta; got mu={mu!r}, beta={beta!r}")
     if sign not in (1, -1):

@@ -66,10 +66,11 @@ CALL = {  # the paper's price of one call, up to a factor depending on gamma onl
 }
 FIRST = (c * 2**first) ** gamma  # one evaluation of the coarsest level
 PAIR = 1 + 2**-gamma  # an increment is two evaluations
+_EASY = 1 + PAIR / (1 - RATIO)
 CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest level; delta is a level's own
     "HTMC": PAIR * C_GAMMA * c**gamma * delta ** (2 - gamma) / sigma**2,
     "MC": 9 * c**2 * n / sigma**2 * (1 + sp.Rational(5, 4) * n),
-    "ETMC": (1 + PAIR / (1 - RATIO)) * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
+    "ETMC": _EASY * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
 }
 # The coarsest level that the closed form draws with certainty (n = 1 errs on the coarse side); all coarser ones too.
 START = {name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2) for name, scale in SCALE.items()}
@@ -110,31 +111,24 @@ _Z = beta * d0**2 / eps
 EXECUTED_CONVEX = {
     "HTMC": LAMBDA_EXECUTED * (c * d0 / eps) ** gamma,
     "MC": sp.Rational(19845, 4) * (c * d0 / eps) ** 2 * sp.log(sp.E + _Z) ** 2,
-    "ETMC": 20
-    * (1 + PAIR / (1 - RATIO))
-    * (9 / (1 - RATIO)) ** (gamma / 2)
-    * _Z
-    * (c**2 / (beta * eps)) ** (gamma / 2),
+    "ETMC": 20 * _EASY * (9 / (1 - RATIO)) ** (gamma / 2) * _Z * (c**2 / (beta * eps)) ** (gamma / 2),
 }
 _LOG = 1 + sp.log(mu * d0**2 / eps)
-UPPER_STRONG = LAMBDA_PRIME * _LOG * (c / sp.sqrt(mu * eps)) ** gamma
+_GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
+UPPER_STRONG = LAMBDA_PRIME * _LOG * _GRADIENT
 FLOOR = 4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu  # the least V^2 of the noise floor
 STRONG_SHORT = 2 / (eta * mu) * sp.log(16 * mu * d0**2 / eps)  # steps that are enough for the loss
 STRONG_STEPS = (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG  # at least STRONG["T"] rounded up
 LAMBDA_PRIME_EXECUTED = PAIR * 2 ** (gamma - 2) * (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
 COARSE_STRONG = STRONG_STEPS * FIRST
+_STEPS = 128 * sp.log(2) + 1
 # With every accuracy on sale; where nothing costs less than a unit, add COARSE_STRONG. MC, ETMC: largest step.
 EXECUTED_STRONG = {
-    "HTMC": LAMBDA_PRIME_EXECUTED * _LOG * (c / sp.sqrt(mu * eps)) ** gamma,
+    "HTMC": LAMBDA_PRIME_EXECUTED * _LOG * _GRADIENT,
     "MC": sp.Rational(81, 16) * (256 * sp.log(2) + 2) * _LOG * c**2 / (mu * eps) * sp.log(512 * kappa / 9, 2) ** 2,
-    "ETMC": (128 * sp.log(2) + 1)
-    * (1 + PAIR / (1 - RATIO))
-    * (18 / (1 - RATIO)) ** (gamma / 2)
-    * _LOG
-    * (c / sp.sqrt(mu * eps)) ** gamma
-    * kappa ** (1 - gamma / 2),
+    "ETMC": _STEPS * _EASY * (18 / (1 - RATIO)) ** (gamma / 2) * _LOG * _GRADIENT * kappa ** (1 - gamma / 2),
 }
-FIXED_STRONG = (128 * sp.log(2) + 1) * 16**gamma * kappa * _LOG * (c / sp.sqrt(mu * eps)) ** gamma
+FIXED_STRONG = _STEPS * 16**gamma * kappa * _LOG * _GRADIENT
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
 FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level for the whole class cannot undercut
 
@@ -234,7 +228,7 @@ LAMBDA_SIMILAR = PAIR * 2 ** (gamma - 2) * 6 ** (gamma - 1) * C_GAMMA
 SIMILAR_FACTOR = {
     "HTMC": LAMBDA_SIMILAR,
     "MC": sp.Rational(729, 32) * sp.log(112 * T / 9, 2) ** 2,
-    "ETMC": (1 + PAIR / (1 - RATIO)) * (54 / (1 - RATIO)) ** (gamma / 2) * T ** (1 - gamma / 2),
+    "ETMC": _EASY * (54 / (1 - RATIO)) ** (gamma / 2) * T ** (1 - gamma / 2),
 }
 ROUNDED = ((T + 1) / (T - 1)) ** gamma
 STAGE_SUM = 2**gamma * (1 + 1 / (1 - 2 ** (-gamma / 2)))

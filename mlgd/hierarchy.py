@@ -60,9 +60,7 @@ class Hierarchy:
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
     increment: Callable[[int, np.ndarray], np.ndarray] | None = None
-    shared: frozenset[int] | None = field(
-        default=None, kw_only=True
-    )  # where `increment` holds; all levels but in `only`
+    shared: frozenset[int] | None = field(default=None, kw_only=True)  # where `increment` holds: None is everywhere
 
     def __post_init__(self):
         for name in ("evaluate", "cost", "accuracy", "increment"):

@@ -31,12 +31,7 @@ LADDER_METHODS = (*METHODS, "refine", "anchored", "corrected")
 
 
 def plan(
-    problem: Problem,
-    eps: float,
-    method: str = "multilevel",
-    eta: float | None = None,
-    on=None,
-    promise: str = "proved",
+    problem: Problem, eps: float, method: str = "multilevel", eta: float | None = None, on=None, promise: str = "proved"
 ) -> Plan:
     """Hyperparameters that reach mean loss eps, and what they cost.
 

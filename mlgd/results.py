@@ -100,10 +100,7 @@ class Result:
             ("y", f"shape {self.y.shape}, {point}"),
         ]
         if self.cost_by_purpose:
-            rows[2:3] = [
-                rows[2],
-                ("spent on", ", ".join(f"{what} {c:.3g}" for what, c in self.cost_by_purpose.items())),
-            ]
+            rows.insert(3, ("spent on", ", ".join(f"{what} {c:.3g}" for what, c in self.cost_by_purpose.items())))
         rows += [("choice", sentence) for sentence in self.choices]
         return rows + ([("error", repr(self.error))] if self.error is not None else [])
 

@@ -17,13 +17,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, tuned
+from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, plan, tuned
 from mlgd.anchors import epoch_price
 from mlgd.epochs import Calls, Setting, average_loss, cheapest, contraction, last_loss, steps_to
 from mlgd.examples import biased, rounded, series
 from mlgd.jumps import exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, paths, polished
-from mlgd.plans import NotApplicable
+from mlgd.plans import Budget, NotApplicable, Plan, Stage
 from mlgd.refine import conjugate_curve, nesterov_responses
 from mlgd.searching import Ladder, Ways, coarse_prices, refined
 from mlgd.solvers import nesterov, quasi_newton
@@ -103,7 +103,10 @@ def telescopes():
             for gamma in (1.0, 2.0, 3.0)
             for coarsest in ("always", "paper")
         ]
+        skipping = dict(zip(levels[:2] + levels[3:], (1.0, 0.5, 0.4, 0.3, 0.2), strict=False))
+        made += [Telescope(h, skipping), Telescope(h, [0.9, 0.5, 0.4]), Telescope(h, [1.0, 1.0, 0.4, 0.2])]
         for t in made:
+            out += [[t.draw(START, seed).value, t.draw(START, seed).paid] for seed in (0, 1)]
             prices = [t.expected_cost(name) for name in ("evaluated", "pairs", "paper")]
             out.append([t.levels, t.p, prices, t.expected_by_level(), t.mean(START), t.variance(START), t.prefix])
         t = Telescope.anchored(
@@ -205,6 +208,31 @@ def runs():
     return out
 
 
+def texts():
+    problem, h = PROBLEMS[0.02], LADDERS["uneven"]
+    common = {
+        "problem": problem,
+        "eps": 0.1,
+        "method": "refine",
+        "promise": "quadratic",
+        "eta": 1.0,
+        "expected_cost": 12345.678,
+    }
+    stage = Stage(7, 0.02, 0.0, levels=(0, 3), probabilities=(1.0, 1.0), solver="nesterov")
+    shown = [
+        str(
+            Plan(**common, stages=(stage,) * n, averaging="last", guarantee="said", budget=Budget(0.1, 0.2, 0.3, mixed))
+        )
+        for n, mixed in ((1, 0.0), (2, 0.1), (3, 0.0), (4, 0.0))
+    ]
+    return [
+        *shown,
+        [repr(h) for h in LADDERS.values()],
+        repr(LADDERS["uneven"].only([0, 3, 7])),
+        str(plan(problem, 0.1, on=h)),
+    ]
+
+
 def jumps():
     h, out = LADDERS["dyadic"], []
     for s in (
@@ -246,7 +274,7 @@ def instances():
 
 CASES = {
     "ideal": ideal, "telescopes": telescopes, "ladders": ladders, "epochs": epochs, "searching": searching, "runs": runs,
-    "deterministic": deterministic, "jumps": jumps, "instances": instances,
+    "deterministic": deterministic, "jumps": jumps, "instances": instances, "texts": texts,
 } | {
     f"{name} {promise}": lambda name=name, promise=promise: on_ladder(name, promise)
     for name in LADDERS for promise in ("proved", "quadratic", "measured")
