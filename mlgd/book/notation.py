@@ -16,15 +16,9 @@ GREEK = (
 SPANS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$]+?)(?<!\\)\$", re.S)
 WORDS = re.compile(
     r"\\(?:text|mathrm|operatorname\*?|label|ref|begin|end|mathbb|mathtt|textit|textbf)\s*\{[^{}]*\}"
-    r"|\\(?:color)\{[^{}]*\}|\{(?:glue|prf|cite|doc|eq|numref)[^}]*\}`[^`]*`"
+    r"|\\color\{[^{}]*\}|\\rm\s+\w+|\\\\\[\w+\]|\{(?:glue|prf|cite|doc|eq|numref)[^}]*\}`[^`]*`"
 )
-SYMBOL = re.compile(
-    r"(?P<mark>\\(?:tilde|bar|hat|widetilde|overline)\s*)?\{?"
-    r"(?P<base>\\(?:"
-    + "|".join(GREEK)
-    + r")(?![A-Za-z])|\\(?:mathcal|mathscr|mathsf)[A-Z]|\\Loss(?![A-Za-z])|(?<![\\A-Za-z])[A-Za-z](?![A-Za-z]))"
-    r"\}?(?:_(?:\{(?P<group>(?:[^{}]|\{[^{}]*\})*)\}|(?P<one>\\[A-Za-z]+|[A-Za-z0-9])))?"
-)
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S")
 SCRIPT = re.compile(r"\\(mathcal|mathscr|mathsf)\s*\{?\s*([A-Z])\s*\}?")
 ALIASES = {r"\varepsilon": r"\eps", r"\mathscrL": r"\Loss"}
 INDEX = "ijkmnstTKNM"  # a subscript that begins with one of these is an index
@@ -33,20 +27,42 @@ LITERAL = {"d", "e", "i"}  # the differential, the number e and the unit, where 
 
 def symbols(text: str) -> set[str]:
     """The symbols in the mathematics of a Markdown text."""
-    found = set()
-    for display, inline in SPANS.findall(
-        re.sub(r"```.*?```", lambda m: m.group().split("\n", 1)[-1], text, flags=re.S)
-    ):
-        span = SCRIPT.sub(r"\\\1\2 ", WORDS.sub(" ", display or inline))
-        span = re.sub(r"\\[A-Za-z]+(?=\b)", lambda m: m.group() + " ", span)
-        for m in SYMBOL.finditer(span.replace("  ", " ")):
-            base = re.sub(r"\s+", "", m["base"])
-            sub = (m["group"] if m["group"] is not None else m["one"] or "").replace(" ", "")
-            sub = "k" if sub[:1] and sub[0] in INDEX else sub
-            name = ALIASES.get(base, base) + (f"_{sub}" if sub else "")
-            if name not in LITERAL:
-                found.add(name)
+    prose = re.sub(r"```.*?```", lambda m: m.group().split("\n", 1)[-1], text, flags=re.S)
+    return {name for display, inline in SPANS.findall(prose) for name in _symbols(display or inline)} - LITERAL
+
+
+def _symbols(formula: str) -> list[str]:
+    """The symbols of a formula: every letter is one, with its subscript; a superscript is a formula of its own."""
+    tokens = TOKEN.findall(SCRIPT.sub(r"\\\1\2 ", WORDS.sub(" ", formula)))
+    found, at = [], 0
+    while at < len(tokens):
+        base, at = tokens[at], at + 1
+        name = ALIASES.get(base, base)
+        letter = name.isalpha() or name.removeprefix("\\") in GREEK or name.startswith((r"\Loss", r"\math"))
+        index = ""
+        while letter and at < len(tokens) - 1 and tokens[at] in "_^'":
+            script, at = tokens[at], at + 1
+            if script == "'":
+                continue
+            inside, at = _argument(tokens, at)
+            if script == "_":
+                index = "".join(inside)
+            else:
+                found += _symbols(" ".join(inside))
+        if letter:
+            found.append(name + (f"_{'k' if index[0] in INDEX else index}" if index else ""))
     return found
+
+
+def _argument(tokens: list[str], at: int) -> tuple[list[str], int]:
+    """The tokens of the group, or the one token, that begins here, and where it ends."""
+    if tokens[at] != "{":
+        return [tokens[at]], at + 1
+    depth, end = 1, at + 1
+    while depth and end < len(tokens):
+        depth += {"{": 1, "}": -1}.get(tokens[end], 0)
+        end += 1
+    return tokens[at + 1 : end - 1], end
 
 
 def page_text(path: Path) -> str:

@@ -26,6 +26,10 @@ NOTATION = r"""
         (r"$$d_0^2+\norm{y_0-y^\ast}$$", {"d_0", "y_0", "y"}),
         (r"$A_{k_{\max}}$ and $A_{k-1}$ are levels, $\text{as said}$", {"A_k"}),
         (r"$\E[\Loss(\hat y)]\le\varepsilon\,\mathscr{L}$", {r"\Loss", "y", r"\eps"}),
+        (
+            r"$cd_0$, $\sum_kv_kc_k\,x^{2T}$ and $\Lambda'^{\rm run}_\gamma$",
+            {"c", "d_0", "v_k", "c_k", "x", "T", r"\Lambda_\gamma"},
+        ),
         (r"no mathematics: d_0", set()),
     ],
 )
