@@ -28,7 +28,7 @@ NOTATION = r"""
         (r"$\E[\Loss(\hat y)]\le\varepsilon\,\mathscr{L}$", {r"\Loss", "y", r"\eps"}),
         (
             r"$cd_0$, $\sum_kv_kc_k\,x^{2T}$ and $\Lambda'^{\rm run}_\gamma$",
-            {"c", "d_0", "v_k", "c_k", "x", "T", r"\Lambda_\gamma"},
+            {"c", "d_0", "k", "v_k", "c_k", "x", "T", r"\Lambda_\gamma"},
         ),
         (r"no mathematics: d_0", set()),
     ],
