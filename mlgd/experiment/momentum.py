@@ -102,14 +102,14 @@ def bounds(bill: Plan) -> tuple[float, float]:
     return tail * F.value(F.ROUNDED, T=min(steps), **numbers) * F.value(scale, **numbers), F.value(coarse, **numbers)
 
 
-def extremes(count: int, seed: int, longest: float = 1e8) -> list[tuple[Problem, float]]:
+def extremes(count: int, seed: int) -> list[tuple[Problem, float]]:
     """Random problems with targets, the corners of the range among them: (problem, eps), convex and strongly convex."""
     rng = np.random.default_rng(seed)
     out = []
     for i in range(count):
         c = 10 ** rng.choice([-3.0, 3.0, rng.uniform(-3, 3)], p=[0.15, 0.15, 0.7])
-        gamma = float(rng.choice([2.0, 2.01, 1.99, 6.0, rng.uniform(0.2, 6)], p=[0.1, 0.05, 0.05, 0.05, 0.75]))
-        kappa = 10 ** rng.choice([0.0, math.log10(longest), rng.uniform(0, math.log10(longest))], p=[0.1, 0.01, 0.89])
+        gamma = float(rng.choice([2.0, 2.01, 1.99, 6.0, rng.uniform(0.01, 6)], p=[0.1, 0.05, 0.05, 0.05, 0.75]))
+        kappa = 10 ** rng.choice([0.0, 8.0, rng.uniform(0, 8)], p=[0.1, 0.01, 0.89])
         beta, d0 = 10 ** rng.uniform(-3, 3), 10 ** rng.uniform(-2, 2)
         if i % 2:  # eps from the loss of the start to kappa times less
             out.append((Problem(beta=beta, d0=d0, gamma=gamma, c=c), 4 * beta * d0**2 / kappa))
