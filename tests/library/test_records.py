@@ -10,7 +10,7 @@ and read the difference before it is committed.
 
 import json
 import math
-from dataclasses import asdict, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,12 +19,16 @@ import pytest
 
 from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, plan, tuned
 from mlgd.anchors import epoch_price
-from mlgd.epochs import Calls, Setting, average_loss, cheapest, contraction, last_loss, steps_to
+from mlgd.epochs import Calls, Epoch, Setting, _last, _shares, average_loss, cheapest, contraction, last_loss, steps_to
 from mlgd.examples import biased, rounded, series
-from mlgd.jumps import exponential_schedule, proposition_schedule
+from mlgd.hierarchy import Declared
+from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
+from mlgd.ladders import _shares as neighbours
 from mlgd.ladders import optimum, paths, polished
-from mlgd.plans import Budget, NotApplicable, Plan, Stage
+from mlgd.oracle import Draw
+from mlgd.plans import Budget, Comparison, NotApplicable, Plan, Stage
 from mlgd.refine import conjugate_curve, nesterov_responses
+from mlgd.results import Result, State, Trace
 from mlgd.searching import Ladder, Ways, coarse_prices, refined
 from mlgd.solvers import nesterov, quasi_newton
 from mlgd.spectra import Measure
@@ -57,7 +61,7 @@ MEASURES = SimpleNamespace(
     increments={2: Measure(CURVATURE, np.array([1.0, 2.0, 1.0, 0.5]) * 1e-2), 3: Measure(CURVATURE[1:], np.ones(3) * 1e-4)},
     floor=0.01, level=1,
 )  # fmt: skip
-PROBLEMS = {mu: Problem(beta=1.0, mu=mu, d0=4.0, gamma=2.5, c=0.7, measures=MEASURES) for mu in (0.0, 0.02)}
+PROBLEMS = {mu: Problem(beta=1.25, mu=mu, d0=4.0, gamma=2.5, c=0.7, measures=MEASURES) for mu in (0.0, 0.02)}
 
 
 def smooth(h):
@@ -76,10 +80,23 @@ def ranked(problem, eps, **options):
 
 
 def ideal():
-    out = []
+    problem = PROBLEMS[0.02]
+    by_hand = [plan(problem, 0.1, method, 0.15) for method in ("multilevel", "fixed", "accelerated", "scheduled")]
+    by_hand += [
+        plan(problem, 0.1, "multilevel", 1.1, LADDERS["uneven"], promise) for promise in ("quadratic", "measured")
+    ]
+    by_hand.append(plan(problem, 0.1, "multilevel", 0.15, LADDERS["uneven"]))
+    out = [[p.eta, p.steps, p.sigma, p.expected_cost, p.cost_bound, p.budget] for p in by_hand]
+    for call in (
+        lambda: plan(problem, 0.1, "multilevel", 1.7, LADDERS["uneven"], "quadratic"),
+        lambda: plan(problem, 0.1, eta=0.21),
+    ):
+        with pytest.raises(ValueError, match="the step must be") as refused:
+            call()
+        out.append(str(refused.value))
     for gamma in (1.0, 2.0, 3.0):
         for mu in (0.0, 0.03, 1.0):
-            problem = Problem(beta=1.0, mu=mu, d0=3.0, gamma=gamma, c=0.3)
+            problem = Problem(beta=0.8, mu=0.8 * mu, d0=3.0, gamma=gamma, c=0.3)
             out += [ranked(problem, eps) for eps in (20.0, 0.3)]
     return out
 
@@ -130,7 +147,7 @@ def ladders():
         for variance in (1e-4, 0.05, 2.0):
             out.append([optimum(cost, v, variance, flags), sorted(paths(cost, np.maximum(v, 1e-300), variance, flags))])
         chains = [(0, n - 1), tuple(range(n)), (n - 2, n - 1)]
-        out.append(polished(chains, cost, v, 0.3, flags))
+        out.append([polished(chains, cost, v, 0.3, flags), neighbours(n, flags)])
     return out
 
 
@@ -147,8 +164,44 @@ def epochs():
             out.append([[calls(k, v) for k in (0, 3, 8) for v in (1e-6, 1e-3, 0.1, 10.0)], cheapest(s)])
             out.append([[average_loss(s, 1.5, 0.01, v, 20, t), last_loss(s, 1.5, 0.01, v, 20)]
                         for v in (0.0, 0.01, 0.5) for t in (0.3, 1.0)])  # fmt: skip
+    out.append([steps_to(0.1, 0.0, 0.1, 0.5), steps_to(1.0, 0.0, 0.25, 1.0)])  # where nothing is left to the horizon
+    accuracy = 2.0 ** -np.arange(1.0, 6.0)
+    price, change = np.array([1.0, 3.7, 114.0, 5517.0, 266544.0]), 0.4 * accuracy
+    dear = Setting(84.8, 0.1, 2.0, 0.0987, price, accuracy, change, np.zeros(5, bool))  # one level more pays
+    flat = Setting(20.0, 2.0, 2.0, 4.0, price, accuracy, change, np.zeros(5, bool), False)
+    out += [cheapest(dear), _last(dear, Calls(dear), 2.0), _shares(flat, 1.0, 0.0, 0.5), _shares(flat, 1.0, 0.1, 0.5)]
     hard = Setting(1.0, 0.1, 2.0, 1e-9, np.ones(2), np.ones(2), np.ones(2), np.zeros(2, bool))
     return [*out, cheapest(hard)]
+
+
+def shapes():
+    """How the values of the library are made: fields, defaults, what compares and what can't be changed."""
+    made = [
+        Adversary,
+        Budget,
+        Comparison,
+        Declared,
+        Draw,
+        Epoch,
+        Hierarchy,
+        Ladder,
+        Plan,
+        Problem,
+        Result,
+        Schedule,
+        Setting,
+        Stage,
+    ]
+    return {
+        c.__name__: [
+            [c.__dataclass_params__.frozen, c.__dataclass_params__.eq, c.__dataclass_params__.repr],
+            [
+                [f.name, None if f.default is MISSING else repr(f.default), f.repr, f.compare, f.kw_only]
+                for f in fields(c)
+            ],
+        ]
+        for c in [*made, State, Telescope, Trace, Ways]
+    }
 
 
 def searching():
@@ -182,6 +235,18 @@ def deterministic():
             for _ in solve(gradient, memory):
                 path.append(float(np.linalg.norm(memory.y)))
             out.append([memory.y, memory.t, path, getattr(memory, "norm", None), getattr(memory, "ended", None)])
+    return out
+
+
+def restarts():
+    """A gradient that makes no sense for a while: the search gives up its pairs and begins anew."""
+    out = []
+    for beta, wild in ((None, -1e3), (4.0, -1e3), (4.0, 1e3)):
+        memory, path = SimpleNamespace(y=START), []
+        gradient = lambda y, m=memory, w=wild: CURVATURE * y * (w if 6 <= m.t < 27 else 1.0)  # noqa: E731
+        for _ in quasi_newton(gradient, memory, 70, 1e-9, beta):
+            path.append(float(np.linalg.norm(memory.y)))
+        out.append([memory.t, memory.norm, memory.ended, path])
     return out
 
 
@@ -275,6 +340,7 @@ def instances():
 CASES = {
     "ideal": ideal, "telescopes": telescopes, "ladders": ladders, "epochs": epochs, "searching": searching, "runs": runs,
     "deterministic": deterministic, "jumps": jumps, "instances": instances, "texts": texts,
+    "restarts": restarts, "shapes": shapes,
 } | {
     f"{name} {promise}": lambda name=name, promise=promise: on_ladder(name, promise)
     for name in LADDERS for promise in ("proved", "quadratic", "measured")
