@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .fits import across_seeds, percentile, power_law, rate, spread
+from .fits import across_seeds, power_law, rank_of_mean, rank_of_median, rate, spread
 from .protocol import Protocol, SeedResult
 
 METHODS = ("fixed", "exact", "truncated")
@@ -93,6 +93,17 @@ class Findings:
         """Median flops at the targets of table 3, where at least half of the seeds reached them."""
         return across_seeds(self.flops(method, every))[1][ROWS]
 
+    def rank(self, method: str, row: int, factor: float = 1.0) -> float:
+        """Where the paper's median at a row of table 3, times a factor, lies among medians of ten of our seeds, in percent."""
+        values = self.flops(method, 100)[:, ROWS[row]]
+        return rank_of_median(factor * PAPER_COSTS[row, COST_COLUMN[method]], values, rounding=ROUNDING)
+
+    def path(self, method: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Steps to each target along the frontier, and the mean price of one: each seed x target."""
+        steps = np.array([r.frontiers[method, every].steps for r in self.results])
+        with np.errstate(invalid="ignore"):
+            return steps, self.flops(method, every) / steps
+
     def both(self, form: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Costs of the fixed level and of the telescope at the targets of table 3, of seeds that reached them with both; else nan."""
         one, other = self.flops("fixed", every)[:, ROWS], self.flops(form, every)[:, ROWS]
@@ -106,7 +117,7 @@ class Findings:
 
 
 def exponents_table(found: Findings) -> str:
-    """The paper's Table 2: one line per seed, then means, standard errors, the paper's, and where its means lie among our seeds."""
+    """The paper's Table 2: one line per seed, then means, standard errors, the paper's, and where its means lie among such means."""
     ours, paper = found.columns(), PAPER_SEEDS
     lines = ["            gamma    fixed    exact     gap  truncated     gap"]
 
@@ -118,7 +129,7 @@ def exponents_table(found: Findings) -> str:
     for name, values in (("ours", ours), ("paper", paper)):
         line(f"{name}", values.mean(axis=0))
         line("  +-", [spread(v)[1] for v in values.T])
-    line("rank, %", [percentile(p, v) for p, v in zip(paper.mean(axis=0), ours.T, strict=True)], ".0f")
+    line("rank, %", [rank_of_mean(p, v) for p, v in zip(paper.T, ours.T, strict=True)], ".1f")
     return "\n".join(lines)
 
 
@@ -131,7 +142,7 @@ def costs_table(found: Findings) -> str:
         cells = ""
         for method in METHODS:
             figure = row[COST_COLUMN[method]]
-            rank = percentile(figure, found.flops(method, 100)[:, ROWS[i]], ROUNDING)
+            rank = found.rank(method, i)
             each, hundred = (found.medians(method, every)[i] for every in (1, 100))
             cells += f"{short(each):>7}{short(hundred):>7}{short(figure):>7}{rank:>7.0f}  "
         lines.append(f"{row[0]:.3f} {cells}")

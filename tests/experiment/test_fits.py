@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from mlgd.experiment.fits import across_seeds, percentile, power_law, rate, spread, subsets
+from mlgd.experiment.fits import (
+    across_seeds,
+    percentile,
+    power_law,
+    rank_of_mean,
+    rank_of_median,
+    rate,
+    spread,
+    subsets,
+)
 
 
 def test_power_laws_are_read_back():
@@ -31,3 +40,17 @@ def test_spreads_percentiles_and_subsets():
     drawn = subsets(np.arange(20), 10, 50)
     assert drawn.shape == (50, 10)
     assert all(len(set(row)) == 10 for row in drawn.tolist())
+
+
+def test_a_rank_is_even_for_samples_that_are_alike_and_extreme_for_others():
+    rng = np.random.default_rng(5)
+    ranks = [rank_of_mean(*np.split(rng.standard_normal(30), [10]), count=500) for _ in range(200)]
+    assert 35 < np.mean(ranks) < 65
+    assert 5 < np.mean(np.array(ranks) < 25) * 100 < 45
+    ours = rng.standard_normal(20)
+    assert rank_of_mean(ours[:10] + 3, ours) == 100
+    assert rank_of_median(np.median(ours), ours) == pytest.approx(50, abs=15)
+    assert rank_of_median(ours.max(), np.where(ours > 1, np.inf, ours)) == 100
+    assert percentile(np.median(ours) + 0.7, ours) < rank_of_median(np.median(ours) + 0.7, ours), (
+        "sharper than among seeds"
+    )
