@@ -151,7 +151,7 @@ def setup(app) -> dict:
                 continue
             owner = page if name in single.get(page, {}) else page.removeprefix("audit/")
             anchor = rows.pop(name, None) or (
-                single.get(owner, {}).pop(name, None) and f"letters-{owner.replace('/', '-')}"
+                single.get(owner, {}).pop(name, None) and "letters-" + re.sub(r"\W|_", "-", owner)
             )
             if anchor:
                 formula.replace_self(
