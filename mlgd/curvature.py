@@ -1,126 +1,149 @@
-"""Products with the Hessian of a coarse level, from differences of its gradient: at which level, how far apart, how many."""
+"""Products with the Hessian of a level, from differences of its gradient: how far apart, and what they can be trusted for.
+
+An error that changes with every point puts noise on a product that falls with the distance of the two points; where the
+loss is not quadratic a long distance mixes curvatures. So differences are taken over the longest distance, up to that
+to the minimizer, over which half of it gives the same.
+"""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import LevelError
+from .spectra import FEW, Krylov, lanczos
 
-PRODUCTS = 60  # per measured vector, at least: enough for the price of a plan at condition numbers of 1e4
-MOST = 500  # and at most, where they cost next to nothing
-SHARE = 0.02  # of one finest gradient: what the products may cost in all before they are held to the least
-DRIFT = 1e-4  # of the curvature: what finer levels may change it by, for a level to stand for them
-INCREMENTS = 4  # levels whose increments are measured, at most
-VECTORS = 2 + INCREMENTS  # with a random one and the gradient
-CLEAN = 0.02  # how far products at two distances may disagree, for a level to be taken at once
+Gradient = Callable[[np.ndarray], np.ndarray]
+AGREE = 1e-4  # of a product: what t and t/2 may disagree by, for t to be taken at once
+PRECISE = 0.02  # of a loss: where products end
+BLUNT = 0.1  # of the largest eigenvalue: where noise hides that much, another distance is tried
 
 
-class Meter:
-    """Values at y0 and elsewhere, each paid once and counted; those that an audit has are free."""
-
-    def __init__(self, h: Hierarchy, y0: np.ndarray, known):
-        self.h, self.y0, self.count, self.cost = h, y0, {}, 0.0
-        self.at_start = {}
-        for i, point in enumerate(known.points if known is not None else ()):
-            if point.shape == y0.shape and (point == y0).all():
-                self.at_start = {k: v[i] for k, v in known.values.items() if k in h.levels}
-        self.dearest = h.cost(max(self.at_start, default=h.levels[-1]))
-
-    def value(self, k: int, y: np.ndarray) -> np.ndarray:
-        self.count[k] = self.count.get(k, 0) + 1
-        self.cost += self.h.cost(k)
-        return self.h.value(k, y)
-
-    def start(self, k: int) -> np.ndarray:
-        if k not in self.at_start:
-            self.at_start[k] = self.value(k, self.y0)
-        return self.at_start[k]
-
-    def increments(self, level: int) -> dict[int, np.ndarray]:
-        """Increments at y0: those that are paid for, or else those whose levels cost no more than the products do."""
-        levels, allowed = self.h.levels, INCREMENTS * PRODUCTS * self.h.cost(level)
-        affordable, spent = [], 0.0
-        for k in levels:
-            spent += 0.0 if k in self.at_start else self.h.cost(k)
-            if (k in self.at_start and self.h.before(k) in self.at_start) or spent <= allowed:
-                affordable.append(k)
-        pairs = [(self.h.before(k), k) for k in affordable[-INCREMENTS:] if self.h.before(k) is not None]
-        found = {k: self.start(k) - self.start(j) for j, k in pairs if j in affordable}
-        return {k: d for k, d in found.items() if np.linalg.norm(d) > 1e-13 * np.linalg.norm(self.start(k))}
+def first_length(gradient: Gradient, x: np.ndarray, g: np.ndarray) -> float:
+    """About the length of a gradient step, |g| over the slope along g: no run goes less far; 0 where g never changes."""
+    at, norm = gradient(x), float(np.linalg.norm(g))
+    v, t = g / norm, 1e-4 * max(float(np.linalg.norm(x)), 1e-4)
+    for _ in range(30):
+        there = tried(gradient, x + t * v)
+        if there is None:
+            return t / 64
+        moved = float(np.linalg.norm(there - at))
+        longer = min(norm * t / moved, 64 * t) if moved else 8 * t  # a level in steps of its own may not move close by
+        if moved and t / 1.5 <= longer <= 1.5 * t:
+            return t
+        t = longer
+    return t if moved else 0.0
 
 
-@dataclass
-class Differences:
-    """v -> (A_k(y0 + t v) - A_k(y0))/t for unit v; `noise` is what two steps t disagree by, as a share."""
+def tried(gradient: Gradient, y: np.ndarray) -> np.ndarray | None:
+    """The gradient, or None where the level fails: a probe went too far."""
+    try:
+        return gradient(y)
+    except LevelError:
+        return None
 
-    meter: Meter
+
+@dataclass(frozen=True)
+class Distance:
+    """How far apart to difference. `off` is what products over half of it disagree by, as a share of them.
+
+    `jump` is an error that differs at any two points, `bend` what the curvature changes by on the way.
+    """
+
+    length: float
+    off: float
+    jump: float = 0.0
+    bend: float = 0.0
+
+
+def distance(gradient: Gradient, x: np.ndarray, v: np.ndarray, longest: float) -> Distance:
+    """From the longest distance down, along v: where t and t/2 agree best.
+
+    A jump is the same however close the points are, and puts noise on short distances; a bend falls with the distance.
+    """
+    at, known, t = gradient(x), [], longest
+    v = v / np.linalg.norm(v)
+    for _ in range(8):
+        there = [tried(gradient, x + s * v) for s in (t, t / 2)]
+        if there[0] is None or there[1] is None:
+            t /= 8
+            continue
+        one, half = (there[0] - at) / t, (there[1] - at) / (t / 2)
+        gap, size = float(np.linalg.norm(one - half)), float(min(np.linalg.norm(one), np.linalg.norm(half)))
+        if size:
+            known.append((gap / size, gap, t))
+            if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
+                break
+        t /= 8
+    if not known:
+        return Distance(longest, math.inf)
+    off, gap, t = min(known)
+    jump = min(g * s for _, g, s in known) / math.sqrt(6)
+    return Distance(t, off, jump if off > AGREE else 0.0, gap if gap * t > 4 * math.sqrt(6) * jump else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a vector v means at a point by the curvature of a level: v' H^-1 v/2, and the step -H^-1 v.
+
+    Eigenvalues below `floor` are not told from zero. The step takes them to be that; `seen` and `hidden` are the loss
+    above it and below it, if they were that, and `mass` is |v|^2 below it.
+    """
+
     level: int
-    step: float
-    noise: float = math.inf
+    products: int
+    along: Distance
+    floor: float
+    least: float  # the smallest eigenvalue seen
+    size: float
+    seen: float
+    hidden: float
+    mass: float
+    step: np.ndarray
 
-    def __call__(self, v: np.ndarray) -> np.ndarray:
-        meter, y0 = self.meter, self.meter.y0
-        moved = meter.value(self.level, y0 + self.step * v.reshape(y0.shape))
-        return (moved - meter.start(self.level)).ravel() / self.step
-
-
-def choose(meter: Meter, rng, known, budget: float | None) -> Differences:
-    """The level and the distance at which to difference, chosen so that half the distance gives the same product."""
-    h, allowed = meter.h, SHARE * meter.dearest if budget is None else budget
-    fits = [k for k in h.levels if VECTORS * PRODUCTS * h.cost(k) <= allowed] or h.levels[:1]
-    first = fits[0] if budget is None else fits[-1]
-    if known is not None and not np.isnan(known.change).any():
-        clear = [k for k in fits if change_after(known, k) <= DRIFT * known.change[0]]
-        first = clear[0] if clear else fits[-1]
-    best = None
-    for level in h.levels[h.levels.index(first) :]:
-        if best is not None and (best.noise <= CLEAN or PRODUCTS * h.cost(level) > meter.dearest):
-            break
-        found = _distance(meter, level, rng)
-        if best is None or found.noise < best.noise:
-            best = found
-    return best
+    @property
+    def downward(self) -> bool:
+        """Whether a negative eigenvalue is seen that is more than noise."""
+        return self.least < 0 and -self.least >= self.floor
 
 
-def products(meter: Meter, level: int, budget: float | None) -> int:
-    """How many products per vector: what the budget gives, within limits, one of them the work of orthogonalizing."""
-    allowed = SHARE * meter.dearest if budget is None else budget
-    most = min(MOST, int(math.sqrt(1e10 / meter.y0.size)))
-    return max(PRODUCTS, min(most, int(min(allowed / (VECTORS * meter.h.cost(level)), MOST))))
+NOTHING = Look(0, 0, Distance(0.0, 0.0), 0.0, math.inf, 0.0, 0.0, 0.0, 0.0, np.zeros(0))  # what a vector of zeros means
 
 
-def change_after(known, level: int) -> float:
-    """How much the levels after this one change the curvature, by an audit's word."""
-    return float(sum(c for k, c in zip(known.levels, known.change, strict=True) if k > level))
+def look(
+    gradient: Gradient, level: int, x: np.ndarray, v: np.ndarray, longest: float, most: int, drift: Callable, rng
+) -> Look | None:
+    """Lanczos from v by differences over at most `longest`; `drift(t, direction, basis)` is what finer levels change curvature by.
 
+    Where products over the distance that seemed best are mostly noise, the longest is tried too: rare jumps escape a probe.
+    None where nothing changes with the point.
+    """
+    if not v.any():
+        return replace(NOTHING, level=level, step=np.zeros_like(v))
+    at = gradient(x)
 
-def _distance(meter: Meter, level: int, rng) -> Differences:
-    """From the length of a gradient step downwards: the first distance where t and t/2 agree, or the best."""
-    y0 = meter.y0
-    g = meter.start(level).ravel()
-    size = max(float(np.linalg.norm(v)) for v in meter.at_start.values())  # at a coarse minimizer the finer ones tell
-    direction = g if g.any() else rng.standard_normal(y0.size)
-    direction = direction / np.linalg.norm(direction) + rng.standard_normal(y0.size) / math.sqrt(y0.size)
-    direction /= np.linalg.norm(direction)
-    unit = max(float(np.linalg.norm(y0)), 1e-3)
-    longest = 1e-3 * unit
-    for _ in range(
-        6
-    ):  # to the length of a gradient step; a level in steps of its own shows no slope close by, or too much
-        slope = float(np.linalg.norm(Differences(meter, level, longest)(direction)))
-        longer = min(size / slope, 100 * longest) if slope else 10 * longest
-        if longer <= 1.5 * longest:
-            break
-        longest = longer
-    best = None
-    for shrink in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-        t = shrink * longest
-        one, half = (Differences(meter, level, s)(direction) for s in (t, t / 2))
-        scale = float(max(np.linalg.norm(one), np.linalg.norm(half)))
-        noise = float(np.linalg.norm(one - half)) / scale if scale else math.inf
-        if best is None or noise < best.noise:
-            best = Differences(meter, level, t, noise)
-        if noise <= 1e-3:
-            break
-    return best
+    def products(t: float) -> tuple[Krylov, float]:
+        found = lanczos(lambda u: (gradient(x + t * u.reshape(x.shape)) - at).ravel() / t, v.ravel(), most, PRECISE, 6)
+        return found, max(FEW * found.noise, -float(found.measure.nodes[0]))
+
+    probe = v / np.linalg.norm(v) + rng.standard_normal(v.shape) / math.sqrt(v.size)
+    along = distance(gradient, x, probe, longest)
+    found, noise = products(along.length)
+    if noise > BLUNT * float(found.measure.nodes[-1]) and along.length < longest:
+        far, rest = products(longest)
+        if rest * max(float(found.measure.nodes[-1]), 1e-300) < noise * float(far.measure.nodes[-1]):
+            found, noise, along = far, rest, Distance(longest, along.off, far.noise * longest * math.sqrt(v.size))
+    if not found.measure.nodes.any() and along.length < longest:
+        found, noise = products(longest)
+    nodes, weights = found.measure.nodes, found.measure.weights
+    if not nodes.any():
+        return None
+    changed = drift(along.length, found.direction(0).reshape(x.shape), found.basis)
+    floor = max(noise, FEW * changed, along.bend, 1e-14 * float(np.abs(nodes).max()))
+    curvature, below = np.maximum(nodes, floor), nodes <= floor
+    loss, step = weights / curvature / 2, -found.solve(curvature).reshape(x.shape)
+    hidden, mass = float(loss[below].sum()), float(weights[below].sum())
+    return Look(
+        level, nodes.size, along, floor, float(nodes[0]), found.norm, float(loss.sum()) - hidden, hidden, mass, step
+    )

@@ -7,14 +7,22 @@ All of it is local: it describes the loss around y0 as if it were quadratic ther
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from .curvature import CLEAN, Differences, Meter, change_after, choose, products
+from .curvature import distance, first_length
 from .hierarchy import Hierarchy, generator, positive, shown
 from .spectra import Krylov, Measure, Measures, lanczos
 
+PRODUCTS = 60  # per measured vector, at least: enough for the price of a plan at condition numbers of 1e4
+MOST = 500  # and at most, where they cost next to nothing
+SHARE = 0.02  # of one finest gradient: what the products may cost in all before they are held to the least
+DRIFT = 1e-4  # of the curvature: what finer levels may change it by, for a level to stand for them
+INCREMENTS = 4  # levels whose increments are measured, at most
+VECTORS = 2 + INCREMENTS  # with a random one and the gradient
+CLEAN = 0.02  # how far products at two distances may disagree, for a level to be taken at once
 GARBAGE = 0.3  # of the curvature: where errors hide this much of it no measure is given
 RISK = 1e-3  # the chance that beta lies above its range, for a quadratic
 
@@ -78,8 +86,8 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
     if known is not None and not hasattr(known, "values"):
         raise ValueError(f"known must be an audit, as audit(h, [y0]) returns; got {shown(known)}")
     meter = Meter(h, y0, known)
-    differences = choose(meter, rng, known, budget)
-    level, most = differences.level, products(meter, differences.level, budget)
+    differences = _choose(meter, rng, known, budget)
+    level, most = differences.level, _products(meter, differences.level, budget)
     steps = meter.increments(level)
     g = meter.start(max([level, *meter.at_start]))  # of the finest level that is paid for: its bias is the smallest
     if not g.any():
@@ -100,6 +108,102 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
     drift, bottom = _drift(differences, known, g), min(r.least[0] for r in runs)
     notes = _notes(level, beta, mu, d0, resolution, off, drift, bottom)
     return Scale(beta, mu, d0, measures, level, differences.step, resolution, reached, meter.count, meter.cost, notes)
+
+
+class Meter:
+    """Values at y0 and elsewhere, each paid once and counted; those that an audit has are free."""
+
+    def __init__(self, h: Hierarchy, y0: np.ndarray, known):
+        self.h, self.y0, self.count, self.cost = h, y0, {}, 0.0
+        self.at_start = {}
+        for i, point in enumerate(known.points if known is not None else ()):
+            if point.shape == y0.shape and (point == y0).all():
+                self.at_start = {k: v[i] for k, v in known.values.items() if k in h.levels}
+        self.dearest = h.cost(max(self.at_start, default=h.levels[-1]))
+
+    def value(self, k: int, y: np.ndarray) -> np.ndarray:
+        self.count[k] = self.count.get(k, 0) + 1
+        self.cost += self.h.cost(k)
+        return self.h.value(k, y)
+
+    def start(self, k: int) -> np.ndarray:
+        if k not in self.at_start:
+            self.at_start[k] = self.value(k, self.y0)
+        return self.at_start[k]
+
+    def known(self, k: int, y: np.ndarray) -> np.ndarray:
+        return self.start(k) if y is self.y0 else self.value(k, y)
+
+    def increments(self, level: int) -> dict[int, np.ndarray]:
+        """Increments at y0: those that are paid for, or else those whose levels cost no more than the products do."""
+        levels, allowed = self.h.levels, INCREMENTS * PRODUCTS * self.h.cost(level)
+        affordable, spent = [], 0.0
+        for k in levels:
+            spent += 0.0 if k in self.at_start else self.h.cost(k)
+            if (k in self.at_start and self.h.before(k) in self.at_start) or spent <= allowed:
+                affordable.append(k)
+        pairs = [(self.h.before(k), k) for k in affordable[-INCREMENTS:] if self.h.before(k) is not None]
+        found = {k: self.start(k) - self.start(j) for j, k in pairs if j in affordable}
+        return {k: d for k, d in found.items() if np.linalg.norm(d) > 1e-13 * np.linalg.norm(self.start(k))}
+
+
+@dataclass
+class Differences:
+    """v -> (A_k(y0 + t v) - A_k(y0))/t for unit v; `noise` is what two steps t disagree by, as a share."""
+
+    meter: Meter
+    level: int
+    step: float
+    noise: float = math.inf
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        meter, y0 = self.meter, self.meter.y0
+        moved = meter.value(self.level, y0 + self.step * v.reshape(y0.shape))
+        return (moved - meter.start(self.level)).ravel() / self.step
+
+
+def _choose(meter: Meter, rng, known, budget: float | None) -> Differences:
+    """The level to difference, chosen so that half the distance gives the same product."""
+    h, allowed = meter.h, SHARE * meter.dearest if budget is None else budget
+    fits = [k for k in h.levels if VECTORS * PRODUCTS * h.cost(k) <= allowed] or h.levels[:1]
+    first = fits[0] if budget is None else fits[-1]
+    if known is not None and not np.isnan(known.change).any():
+        clear = [k for k in fits if _change_after(known, k) <= DRIFT * known.change[0]]
+        first = clear[0] if clear else fits[-1]
+    best = None
+    for level in h.levels[h.levels.index(first) :]:
+        if best is not None and (best.noise <= CLEAN or PRODUCTS * h.cost(level) > meter.dearest):
+            break
+        found = _near(meter, level, rng)
+        if best is None or found.noise < best.noise:
+            best = found
+    return best
+
+
+def _near(meter: Meter, level: int, rng) -> Differences:
+    """Over the length of a gradient step or less, along the gradient and a little of everything."""
+    y0, g = meter.y0, meter.start(level)
+    size = max(float(np.linalg.norm(v)) for v in meter.at_start.values())  # at a coarse minimizer the finer ones tell
+    direction = g / np.linalg.norm(g) if g.any() else np.zeros_like(y0)
+    direction = direction + rng.standard_normal(y0.shape) / math.sqrt(y0.size)
+    gradient = partial(meter.known, level)
+    longest = first_length(gradient, y0, direction * (size / np.linalg.norm(direction)))
+    if not longest:
+        return Differences(meter, level, 1.0)
+    found = distance(gradient, y0, direction, longest)
+    return Differences(meter, level, found.length, found.off)
+
+
+def _products(meter: Meter, level: int, budget: float | None) -> int:
+    """How many products per vector: what the budget gives, within limits, one of them the work of orthogonalizing."""
+    allowed = SHARE * meter.dearest if budget is None else budget
+    most = min(MOST, int(math.sqrt(1e10 / meter.y0.size)))
+    return max(PRODUCTS, min(most, int(min(allowed / (VECTORS * meter.h.cost(level)), MOST))))
+
+
+def _change_after(known, level: int) -> float:
+    """How much the levels after this one change the curvature, by an audit's word."""
+    return float(sum(c for k, c in zip(known.levels, known.change, strict=True) if k > level))
 
 
 def _symmetric(differences: Differences, v: np.ndarray, most: int) -> tuple[Differences, Krylov]:
@@ -145,7 +249,8 @@ def _cut(measure: Measure, least: float) -> Measure:
 def _reached(differences: Differences, start: Krylov, least: float, g: np.ndarray) -> tuple[np.ndarray, float]:
     """The quadratic model's minimizer, and by what share of |g| the gradient there is not what the model says."""
     meter, level, y0 = differences.meter, differences.level, differences.meter.y0
-    step = -start.solve(least)
+    nodes = start.measure.nodes
+    step = -start.solve(np.where(nodes > least, nodes, math.inf))
     length = float(np.linalg.norm(step))
     if not length:
         return y0.copy(), 0.0
@@ -158,7 +263,7 @@ def _drift(differences: Differences, known, g: np.ndarray) -> float:
     """How much finer levels may change the curvature: the audit's, or the next level's along the gradient, doubled."""
     meter, level, h = differences.meter, differences.level, differences.meter.h
     if known is not None and not np.isnan(known.change).any():
-        return change_after(known, level)
+        return _change_after(known, level)
     following = [k for k in meter.at_start if h.before(k) == level]
     if not following:
         return math.nan

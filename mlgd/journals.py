@@ -6,6 +6,7 @@ their order, is all that a resumption needs: it decides the same again without e
 
 import hashlib
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,8 @@ class Journal:
         if value is None:
             value = self.opened if k == self.raw.levels[0] and point == self.start else self.raw.value(k, y)
             self.write([k, _digest(point)], value, value.nbytes)
+            if self.keeper is not None and time.monotonic() >= self.keeper.due:
+                self.keep()
         if kept is not None:
             kept[k] = value
         return value

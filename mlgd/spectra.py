@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told from zero
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -87,12 +89,19 @@ def _rule(diagonal, off, total):
 
 @dataclass(frozen=True)
 class Krylov:
-    """What n products from one vector gave: the Gauss measure, the basis, and how far the products are from symmetric."""
+    """What n products from one vector gave: the Gauss measure, the space they span, and how far they are from symmetric.
+
+    `ritz` holds eigenvectors of the symmetric part of the products seen in the `basis`. `asymmetry` is what products are off by
+    in that space, at most; `noise` is the mean square root of one entry: errors that jump from point to point move a single
+    eigenvalue by no more than a few of these.
+    """
 
     measure: Measure
     basis: np.ndarray
+    ritz: np.ndarray
     norm: float
     asymmetry: float
+    noise: float
 
     @property
     def complete(self) -> bool:
@@ -106,19 +115,22 @@ class Krylov:
         nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off[:-1]))
         return float(nodes[0]), float(off[-1] * abs(vectors[-1, 0]))
 
-    def solve(self, least: float) -> np.ndarray:
-        """H^-1 v in the space spanned, directions below `least` left out: conjugate gradients' answer."""
-        diagonal, off = self.measure.jacobi
-        nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off[:-1]))
-        seen = nodes > least
-        return self.norm * self.basis.T @ (vectors[:, seen] @ (vectors[0, seen] / nodes[seen]))
+    def direction(self, i: int) -> np.ndarray:
+        """The unit vector that belongs to the i-th node."""
+        return self.basis.T @ self.ritz[:, i]
+
+    def solve(self, curvature: np.ndarray) -> np.ndarray:
+        """H^-1 v in the space spanned, with these eigenvalues in place of the nodes: conjugate gradients' answer."""
+        return self.norm * self.basis.T @ (self.ritz @ (self.ritz[0] / curvature))
 
 
-def lanczos(product: Callable[[np.ndarray], np.ndarray], v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov:
+def lanczos(
+    product: Callable[[np.ndarray], np.ndarray], v: np.ndarray, steps: int, tolerance: float = 0.0, least: int = 10
+) -> Krylov:
     """At most `steps` products from v, each new direction orthogonal to all before it (twice, against rounding).
 
-    It ends early where the space is exhausted, or where the last fifth of the products moved the integral of 1/lambda by
-    less than `tolerance`, as a share of itself.
+    It ends early where the space is exhausted, or where the last fifth of the products moved the integral of 1/lambda,
+    eigenvalues below the noise taken for as large as it, by less than `tolerance`, as a share of itself; not before `least` of them.
 
     >>> H = np.diag([1.0, 2.0, 4.0])
     >>> found = lanczos(lambda v: H @ v, np.ones(3), steps=9)
@@ -127,31 +139,38 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], v: np.ndarray, steps: i
     """
     norm = float(np.linalg.norm(v))
     steps = min(steps, v.size)
-    basis, diagonal, off, skew = np.empty((steps, v.size)), np.zeros(steps), np.zeros(steps), 0.0
+    basis, seen, off = np.empty((steps, v.size)), np.zeros((steps + 1, steps)), np.zeros(steps)
     basis[0] = v / norm
-    before, look = math.inf, 10
+    before, look = math.inf, least
     for n in range(1, steps + 1):
         w = product(basis[n - 1])
-        diagonal[n - 1] = basis[n - 1] @ w
-        expected = np.zeros(n)  # the products along the basis so far, were the matrix symmetric
-        expected[-1] = diagonal[n - 1]
-        if n > 1:
-            expected[-2] = off[n - 2]
-        for again in range(2):
-            known = basis[:n] @ w
-            skew = skew if again else max(skew, float(np.linalg.norm(known - expected)))
-            w = w - basis[:n].T @ known
+        seen[:n, n - 1] = basis[:n] @ w
+        for _ in range(2):
+            w = w - basis[:n].T @ (basis[:n] @ w)
         size = float(np.linalg.norm(w))
-        if n == v.size or size <= 1e-12 * np.abs(diagonal).max():
+        if n == v.size or size <= 1e-12 * np.abs(np.diag(seen)[:n]).max():
             break  # exhausted: the last off-diagonal entry stays 0
-        off[n - 1] = size
+        off[n - 1] = seen[n, n - 1] = size
         if n >= look:
-            nodes, weights = _rule(diagonal[:n], off[: n - 1], norm**2)
-            now = float(weights @ (1 / np.maximum(nodes, 1e-300)))
-            if nodes[0] > 0 and abs(now - before) <= tolerance * now:
+            nodes, vectors, _, noise = _symmetric(seen[:n, :n])
+            now = float(vectors[0] ** 2 @ (1 / np.maximum(nodes, max(FEW * noise, -nodes[0], 1e-300))))
+            if abs(now - before) <= tolerance * now:
                 break
-            before, look = now, math.ceil(1.25 * n)
+            before, look = now, math.ceil(1.2 * n)
         if n < steps:
             basis[n] = w / size
-    measure = Measure(*_rule(diagonal[:n], off[: n - 1], norm**2), (diagonal[:n], off[:n]))
-    return Krylov(measure, basis[:n], norm, skew)
+    nodes, vectors, asymmetry, noise = _symmetric(seen[:n, :n])
+    measure = Measure(nodes, norm**2 * vectors[0] ** 2, (np.diag(seen)[:n].copy(), off[:n]))
+    return Krylov(measure, basis[:n], vectors, norm, asymmetry, noise)
+
+
+def _symmetric(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Eigenvalues and vectors of the symmetric part; the size of the rest, and the mean square root of an error per entry."""
+    n, rest = len(seen), (seen - seen.T) / 2
+    nodes, vectors = np.linalg.eigh((seen + seen.T) / 2)
+    return (
+        nodes,
+        vectors,
+        float(np.linalg.norm(rest, 2)),
+        float(np.linalg.norm(rest)) * math.sqrt(2 / max(2, n * (n - 1))),
+    )

@@ -71,7 +71,7 @@ def test_everything_is_billed_and_told():
     assert run.cost == pytest.approx(sum(n * price(k) for k, n in asked.items()))
     assert sum(run.cost_by_purpose.values()) == pytest.approx(run.cost)
     assert run.cost == pytest.approx(sum(run.cost_by_level.values()))
-    assert {"audit", "estimate"} <= set(run.cost_by_purpose)
+    assert set(run.cost_by_purpose) == {"gradients", "curvature"}
     assert any("fine enough" in choice for choice in run.choices)
     assert run.choices[0] in repr(run)
 
