@@ -62,7 +62,7 @@ def _promised(problem: Problem, s: Setting, ladder: Ladder, promise: str) -> Pla
         bias, noise = delta**2 / (2 * s.mu * last.theta), 4 * last.noise * s.mu * last.radius**2
         budget = Budget(last.reached - bias - noise, bias, noise)
     else:
-        bias, noise = delta**2 / (2 * s.mu), 2 * last.noise * s.mu * last.radius**2
+        bias, noise = delta**2 / (2 * s.mu), 2 * last.noise * s.mu * last.radius**2 * s.turning
         horizon = (math.sqrt(last.reached) - math.sqrt(bias) - math.sqrt(noise)) ** 2
         budget = Budget(horizon, bias, noise, last.reached - horizon - bias - noise)
     said = "the theorem on anchored descent" if s.averaged else "the worst case over spectra in [mu, beta]"

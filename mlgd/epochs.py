@@ -8,15 +8,18 @@ v = eta s^2/mu the chapter on anchored descent proves, for b^2 + 4v <= 1 and eta
     mean loss of the average       <=  mu (1-theta) R^2 / (2 (G^t - 1))  +  delta^2/(2 mu theta)  +  4 v mu R^2,
 
 the average with weights growing by G = (1 - h theta)/(1 - h) per step. On quadratics the last point has
-sqrt(loss) <= R max over the spectrum of sqrt(lambda/2) (1 - eta lambda)^t  +  delta/sqrt(2 mu)  +  R sqrt(2 v mu).
+sqrt(loss) <= R max over the spectrum of sqrt(lambda/2) (1 - eta lambda)^t  +  delta/sqrt(2 mu)  +  R sqrt(2 v mu N), where N, the sum
+over the steps m of the largest eta lambda (1 - eta lambda)^(2m), is what noise does that turns to the worst direction at each.
 """
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from .ladders import optimum
+from .moments import worst
 from .oracle import bridges
 
 SHARES = (0.2, 0.5, 0.8)  # how much of what the bias leaves may be noise
@@ -44,6 +47,12 @@ class Setting:
     @property
     def h(self) -> float:
         return self.mu / self.beta
+
+    @cached_property
+    def turning(self) -> float:
+        """N, after as many steps as you like."""
+        many = np.array([20 * self.beta / self.mu])
+        return 2 / self.eta * float(worst(self.beta, self.mu, self.eta, np.ones(1), many).noise[0, 0])
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def last_loss(s: Setting, radius: float, delta: float, v: float, steps: int) -> 
         return math.inf
     flat = min(max(s.beta / (2 * steps + 1), s.mu), s.beta)  # where sqrt(lambda) (1 - lambda/beta)^t is largest
     horizon = math.sqrt(flat / 2) * (1 - flat / s.beta) ** steps * radius
-    return (horizon + delta / math.sqrt(2 * s.mu) + radius * math.sqrt(2 * v * s.mu)) ** 2
+    return (horizon + delta / math.sqrt(2 * s.mu) + radius * math.sqrt(2 * v * s.mu * s.turning)) ** 2
 
 
 class Calls:
@@ -194,7 +203,7 @@ def _shares(s: Setting, radius: float, delta: float, share: float):
     """Ways to split eps between bias, noise and horizon: (v, theta, steps)."""
     if not s.averaged:
         left = math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)
-        v = (share * left / radius) ** 2 / (2 * s.mu)
+        v = (share * left / radius) ** 2 / (2 * s.mu * s.turning)
         goal = (1 - share) * left * math.sqrt(2 / s.mu) / radius
         steps = max(_power(goal, 1 - s.h), math.ceil((s.beta / s.mu - 1) / 2)) if goal < 1 else 1.0
         return [(v, 1.0, max(1.0, steps))]

@@ -94,3 +94,12 @@ def test_a_ladder_that_is_too_short_has_no_plan():
 def test_errors_that_do_not_change_need_no_sampling():
     plan = cheapest(setting(l=0.0))
     assert all(max(e.probabilities[1:], default=0) < 1e-3 for e in plan)
+
+
+@pytest.mark.parametrize("kappa", [1.0, 1.5, 100.0, 1e4])
+def test_noise_that_turns_is_allowed_for(kappa):
+    """The largest x (1 - x)^(2m) lies at x = 1/(2m + 1), or at the lower end of the spectrum."""
+    m = np.arange(20 * kappa + 1)
+    x = np.maximum(1 / kappa, 1 / (2 * m + 1))
+    literal = float((x * (1 - x) ** (2 * m)).sum())
+    assert literal <= setting(kappa=kappa).turning <= 1.005 * literal
