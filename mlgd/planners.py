@@ -99,8 +99,7 @@ def _whole(most: float, count: int) -> np.ndarray:
 
 def _ways(eta, steps, window, allowed, ladder) -> Ways:
     """Ways whose noise enters by its variance alone."""
-    ones = np.ones(steps.size)
-    return Ways(eta * ones, steps, window * ones, allowed, ladder.weight)
+    return Ways(np.full(steps.size, eta), steps, np.broadcast_to(window, steps.shape), allowed, ladder.weight)
 
 
 def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder) -> Plan:
@@ -139,7 +138,7 @@ def _quadratic(
 
     def make(etas, lags, windows):
         rows = [worst(beta, mu, e, windows, lags) for e in etas]
-        horizon, bias, noise = (np.array([getattr(r, name) for r in rows]).reshape(-1, 1) for name in RESPONSES)
+        horizon, bias, noise = (np.ravel([getattr(r, name) for r in rows])[:, None] for name in RESPONSES)
         room = (aim * eps - (np.sqrt(horizon) * d0 + np.sqrt(bias * moving) * delta) ** 2) / noise
         e, w, m = (g.ravel() for g in np.meshgrid(etas, windows, lags, indexing="ij"))
         return Ways(e, w + m, w, room, ladder.weight)

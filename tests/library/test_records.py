@@ -262,6 +262,16 @@ def runs():
                     out.append(
                         [p.method, r.y, r.cost, r.evaluations, r.steps, r.status, r.promise, r.message, trace, r.fun]
                     )
+    bent = Hierarchy(lambda k, y: (0.1 if k == 0 else 1.0) * CURVATURE * y + 2.0**-k * 1e-3, lambda k: 8.0**k, range(6))
+    stages = tuple(
+        Stage(n, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9) for n in (9, 6, 20, 20)
+    )
+    far = Plan(
+        problem=problem, eps=1e-3, method="corrected", promise="none", eta=1.0, stages=stages, averaging="last",
+        expected_cost=1.0, guarantee="",
+    )  # fmt: skip
+    r = minimize(bent, START, far)
+    out.append([r.y, r.message, r.cost, r.evaluations, far.price_on(bent)])
     t = Telescope(LADDERS["uneven"], {0: 1.0, 2: 0.5, 5: 0.1})
     for window in (None, 7):
         by_hand = tuned(problem, 0.1, t, 0.7, 30, window)
