@@ -22,6 +22,7 @@ SHARE = 0.02  # of one finest gradient: what the products may cost in all before
 DRIFT = 1e-4  # of the curvature: what finer levels may change it by, for a level to stand for them
 INCREMENTS = 4  # levels whose increments are measured, at most
 VECTORS = 2 + INCREMENTS  # with a random one and the gradient
+CLEAR = 1e-3  # of the largest eigenvalue: asymmetry below this is not worth a longer distance
 CLEAN = 0.02  # how far products at two distances may disagree, for a level to be taken at once
 GARBAGE = 0.3  # of the curvature: where errors hide this much of it no measure is given
 RISK = 1e-3  # the chance that beta lies above its range, for a quadratic
@@ -94,9 +95,23 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
         raise ValueError(f"the gradient of level {level} at y0 is zero: start elsewhere, nothing can be measured here")
     differences, random = _symmetric(differences, rng.standard_normal(y0.size), most)
     start = lanczos(differences, g.ravel(), most, 0.01)
+    for _ in range(3):  # over the distance to the model's minimizer, errors that jump from point to point count less
+        if not CLEAR * start.measure.nodes[-1] < start.asymmetry < start.measure.nodes[-1]:
+            break
+        far = float(np.linalg.norm(start.solve(np.maximum(start.measure.nodes, start.asymmetry))))
+        longer = distance(partial(meter.known, level), y0, g, max(far, differences.step))
+        if longer.length < 2 * differences.step:
+            break
+        differences = Differences(meter, level, longer.length, longer.off)
+        random, start = (lanczos(differences, v, most, 0.01) for v in (random.basis[0], g.ravel()))
     increments = {k: lanczos(differences, d.ravel(), most, 0.01) for k, d in steps.items()}
     runs = [random, start, *increments.values()]
     beta, mu, resolution = _ends(runs, random, differences.noise, y0.size)
+    high, low = _drift(
+        differences, known, max(runs, key=lambda r: r.measure.nodes[-1]), min(runs, key=lambda r: r.measure.nodes[0])
+    )
+    beta = Range(max(0.0, beta.low - (high or 0.0)), beta.best, beta.high + (high or 0.0))
+    mu = Range(max(0.0, mu.low - (low or 0.0)), mu.best, mu.high + (low or 0.0))
     measures = Measures(
         _cut(start.measure, resolution), {k: _cut(r.measure, resolution) for k, r in increments.items()}, level, mu.low
     )
@@ -105,8 +120,8 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
     if not resolution < GARBAGE * beta.best:  # nothing is known then, and the ranges say so
         beta, mu, d0 = (Range(0.0, x.best, math.inf) for x in (beta, mu, d0))
         measures, reached = None, y0.copy()
-    drift, bottom = _drift(differences, known, g), min(r.least[0] for r in runs)
-    notes = _notes(level, beta, mu, d0, resolution, off, drift, bottom)
+    bottom = min(r.least[0] for r in runs)
+    notes = _notes(level, beta, mu, d0, resolution, off, low, bottom)
     return Scale(beta, mu, d0, measures, level, differences.step, resolution, reached, meter.count, meter.cost, notes)
 
 
@@ -259,17 +274,22 @@ def _reached(differences: Differences, start: Krylov, least: float, g: np.ndarra
     return y0 + step.reshape(y0.shape), float(np.linalg.norm(moved.ravel() - linear) / np.linalg.norm(g))
 
 
-def _drift(differences: Differences, known, g: np.ndarray) -> float:
-    """How much finer levels may change the curvature: the audit's, or the next level's along the gradient, doubled."""
+def _drift(differences: Differences, known, top: Krylov, bottom: Krylov) -> tuple[float | None, float | None]:
+    """What finer levels change the largest and the smallest eigenvalue by, if it is known or not too dear to ask.
+
+    The audit's word, or twice what the next level changes along the two vectors.
+    """
     meter, level, h = differences.meter, differences.level, differences.meter.h
     if known is not None and not np.isnan(known.change).any():
-        return _change_after(known, level)
-    following = [k for k in meter.at_start if h.before(k) == level]
-    if not following:
-        return math.nan
-    v = g / np.linalg.norm(g)
-    moved = meter.value(following[0], meter.y0 + differences.step * v) - meter.start(following[0])
-    return 2 * float(np.linalg.norm(moved.ravel() / differences.step - differences(v.ravel())))
+        return (_change_after(known, level),) * 2
+    following = next((k for k in h.levels if h.before(k) == level), None)
+    if following is None or 3 * h.cost(following) > PRODUCTS * h.cost(level) + meter.dearest * (
+        following in meter.at_start
+    ):
+        return None, None
+    finer = replace(differences, level=following)
+    ends = (top.direction(-1), bottom.direction(0))
+    return tuple(2 * abs(float(v @ (finer(v) - differences(v)))) for v in ends)
 
 
 def _distance(measures: Measures, floor: float, off: float) -> Range:
@@ -308,14 +328,16 @@ def _notes(level, beta, mu, d0, resolution, off, drift, bottom) -> tuple[str, ..
             f"eigenvalues below {resolution:.3g} drown in errors of level {level} that are no curvature: a budget= lets "
             "a finer level be differenced"
         )
-    if drift > mu.high:
-        out.append(
-            f"finer levels change the curvature by about {drift:.2g}, more than mu: a budget= lets one be differenced"
-        )
+    if drift is None:
+        out.append("what finer levels change of it is not told: the ranges leave that out")
+    elif drift > mu.best:
+        out.append(f"finer levels change mu by about {drift:.2g}, more than it is: a budget= lets one be differenced")
     if mu.low == 0:
         out.append(f"mu may be as small as 0: all that can be seen is that it is at most {mu.high:.3g}")
+    else:
+        out.append("the lower end of mu is no bound: a smaller eigenvalue that no vector measured sees escapes it")
     if math.isinf(d0.high):
-        out.append(f"d0 has no upper end: it is {d0.best:.3g} in the directions that can be seen")
+        out.append(f"d0 has no upper end: it is {d0.best:.3g} in the directions that can be seen, and plans take that")
     if off > 0.3:
         out.append(
             f"the loss is far from quadratic (at the model's minimizer the gradient is off by {off:.0%}): the numbers hold "
