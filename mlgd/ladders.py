@@ -91,7 +91,7 @@ def polished(
     before, here = at[:, :-1], at[:, 1:]
     squared = np.where(real, v[before, here], 0.0)
     value = real & ~(shared[here] & (here == before + 1))  # steps that are differences of two values
-    c_before, c_here = np.where(real, cost[before], 0.0), np.where(real, cost[here], 0.0)
+    c_before, c_here = cost[before], cost[here]  # where nothing is real q vanishes
     known = np.ones((len(chains), 1))
     q = np.zeros(squared.shape)
     best_q, best = np.zeros((len(chains), size)), np.full(len(chains), np.inf)
