@@ -125,6 +125,7 @@ def test_bias_and_variance_are_those_of_the_theorem():
 def test_the_rate_of_a_kink():
     case, plain = S.setting(PROBLEM, TARGET, kink=1.0), S.setting(PROBLEM, TARGET)
     factor = F.value(F.ROUGH, first=PROBLEM.first, kink=1.0)
+    assert factor == pytest.approx(2 * (4.0**-PROBLEM.first + 1) / (9 * 4.0**-PROBLEM.first))
     times = np.linspace(0.1, case.horizon - 0.1, 9)
     low = S.proposition_schedule(case.h, 1.0, TARGET, 3.0, case.horizon, 0.0, 2.0).rates(times)
     np.testing.assert_allclose(case.schedule.rates(times)[0], np.maximum(16.0, factor * low[0]))
