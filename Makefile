@@ -6,7 +6,7 @@
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
 
-# One thread a process: the tests run two workers, and a sum must not depend on how many cores there are.
+# One thread per process: the tests run two workers, and a sum must not depend on how many cores there are.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1

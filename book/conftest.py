@@ -29,6 +29,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if cell:
             seconds[name] += report.duration
     if seconds:
-        terminalreporter.section("seconds a chapter, slowest first")
+        terminalreporter.section("seconds per chapter, slowest first")
         for name, total in seconds.most_common():
             terminalreporter.write_line(f"{total:7.1f}  {name}.ipynb")

@@ -70,7 +70,7 @@ def read_ledger(book: str | Path = "book") -> list[Row]:
 
 
 def problems(claims: Sequence[Mapping[str, str]], pages: Mapping[str, Sequence[dict]]) -> list[str]:
-    """What is wrong between the claims and the checks, a sentence a row; empty when all is well."""
+    """What is wrong between the claims and the checks, one sentence per row; empty when all is well."""
     rows = join(claims, pages)
     out = [f"{i}: stands {n} times in claims.tsv" for i, n in Counter(r.id for r in rows).items() if n > 1]
     known = {r.id for r in rows}
