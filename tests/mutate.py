@@ -2,7 +2,7 @@
 
     python tests/mutate.py [--seed 0 ...] [--count 20] [--jobs 1] [FILE ...]
 
-A mutation is a number off by one (or by a tenth), a comparison, arithmetic or logical operator exchanged, a sign or a
+A mutation is a number off by one (by a tenth; a guard against rounding becomes a thousandth), a comparison, arithmetic or logical operator exchanged, a sign or a
 `not` dropped. Each is made in a copy of the library, whose quick tests then run until one fails: first those that call
 the mutated function, the fastest first (a run of all of them, watched, says which those are), then the rest. Survivors
 are listed, and the script fails if there are any; a mutation that changes nothing a caller could see stands in
@@ -103,7 +103,7 @@ def _edits(tree: ast.AST, text: str, place) -> Iterator[tuple[int, int, str]]:
             case ast.Constant(value=int(value)):
                 yield start, end, str(value + 1)
             case ast.Constant(value=float(value)):
-                yield start, end, repr(value * 1.1 if value else 1.0)
+                yield start, end, "1e-3" if 0 < value < 1e-6 else repr(value * 1.1 if value else 1.0)
             case ast.UnaryOp(op=ast.USub() | ast.Not()):
                 yield start, start + (3 if isinstance(node.op, ast.Not) else 1), ""
             case ast.BinOp(left=left, op=op, right=right):

@@ -11,6 +11,7 @@ and read the difference before it is committed.
 import json
 import math
 from dataclasses import MISSING, asdict, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -204,6 +205,14 @@ def shapes():
     }
 
 
+def constants():
+    """What was chosen by measurement: who changes one should say so."""
+    names = "adversary anchored checkpoints descent epochs jumps ladders oracle planners purchases refine runs searching solvers"
+    modules = {name: vars(import_module(f"mlgd.{name}")) for name in names.split()}
+    numbers = int | float | tuple | np.ndarray
+    return {name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)} for name, m in modules.items()}
+
+
 def searching():
     out = []
     for h in LADDERS.values():
@@ -350,7 +359,7 @@ def instances():
 CASES = {
     "ideal": ideal, "telescopes": telescopes, "ladders": ladders, "epochs": epochs, "searching": searching, "runs": runs,
     "deterministic": deterministic, "jumps": jumps, "instances": instances, "texts": texts,
-    "restarts": restarts, "shapes": shapes,
+    "restarts": restarts, "shapes": shapes, "constants": constants,
 } | {
     f"{name} {promise}": lambda name=name, promise=promise: on_ladder(name, promise)
     for name in LADDERS for promise in ("proved", "quadratic", "measured")
