@@ -1,0 +1,113 @@
+"""Guards against rounding are narrow: what is off by half a thousandth counts, what is off by rounding does not."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mlgd import Adversary, Hierarchy, Problem, Telescope, plan
+from mlgd.epochs import Epoch, Setting, _power, _shares, average_loss, with_levels
+from mlgd.jumps import exponential_schedule
+from mlgd.purchases import Buyer
+from mlgd.searching import Ladder, Ways, coarse_prices
+from mlgd.solvers import quasi_newton
+
+OFF, ROUNDING = 1 + 5e-4, 1 + 1e-14
+CONVEX = Problem(beta=1.0, d0=1.0, gamma=3, c=1)
+STRONG = Problem(beta=1.0, mu=0.1, d0=1.0, gamma=3, c=1)
+
+
+def ladder(accuracies):
+    return Hierarchy(lambda k, y: y, lambda k: 8.0**k, range(len(accuracies)), accuracies.__getitem__)
+
+
+def test_a_step_or_a_target_past_its_limit_is_refused():
+    for wrong in (
+        lambda by: plan(CONVEX, 0.1, eta=0.25 * by),
+        lambda by: plan(CONVEX, 4.0, eta=0.25 * by),  # at most d0^2/eps
+        lambda by: Adversary(eps=0.125 * by, d0=1, beta=1, gamma=3, c=1),
+        lambda by: ladder([0.5, 0.25, 0.25 * by]),
+    ):
+        wrong(ROUNDING)
+        with pytest.raises(ValueError, match=r"must|larger"):
+            wrong(OFF)
+
+
+def test_a_level_serves_an_accuracy_that_it_has():
+    h = ladder([1.0, 0.25, 0.1])
+    assert h.level_for(0.25 / ROUNDING) == 1
+    assert h.level_for(0.25 / OFF) == 2
+    assert CONVEX.prices(0.125 / ROUNDING).levels[-1] == 3
+    assert CONVEX.prices(0.125 / OFF).levels[-1] == 4
+    for by, used in ((ROUNDING, 2), (OFF, 3)):
+        rates = exponential_schedule(h, (0.25 / by, 0.0), (0.1, 0.0), 3.0, 1.0).rates(0.5)
+        assert np.count_nonzero(rates) == used
+    delta = plan(CONVEX, 0.1, "accelerated").delta
+    for by, finest in ((ROUNDING, 1), (OFF, 2)):
+        chosen = plan(CONVEX, 0.1, "accelerated", on=ladder([1.0, delta * by, delta / 2]))
+        assert chosen.stages[-1].levels[-1] == finest
+
+
+def test_whole_steps_are_enough_steps():
+    eta = 0.25
+    rate = -math.log1p(-eta * STRONG.mu / 2)
+    for by, more in ((1e-12, 0), (5e-4, 1)):
+        assert plan(CONVEX, 4 / (eta * (100 + by)), eta=eta).steps == 100 + more
+        assert plan(CONVEX, 12 / (eta * ((2 * (10 + by) + 1) ** 2 - 1)), "accelerated", eta=eta).steps == 10 + more
+        assert plan(STRONG, 0.2 / math.expm1((40 + by) * rate), "scheduled", eta=eta).steps == 40 + more
+        assert _power(0.9 ** (5 + by), 0.9) == 5 + more
+    for eps in np.geomspace(1e-4, 1e-2, 400):  # a thousandth of the steps too few would show in some of them
+        s = Setting(1.0, 0.1, 2.0, eps, np.ones(1), np.ones(1), np.ones(1), np.zeros(1, bool))
+        for share in (0.2, 0.8):
+            for v, theta, steps in _shares(s, 1.0, 1e-3, share):
+                assert average_loss(s, 1.0, 1e-3, v, steps, theta) <= eps * (1 + 1e-9) or steps == 1
+
+
+def test_increments_that_do_not_change_are_hardly_drawn():
+    s = Setting(1.0, 0.1, 1.0, 1e-3, 8.0 ** np.arange(3), 2.0 ** -np.arange(3), np.zeros(3), np.zeros(3, bool))
+    assert max(with_levels(s, Epoch(1.0, 2, 5, 0.1, reached=0.5)).probabilities[1:]) < 1e-9
+
+
+def test_a_ladder_that_is_nearly_dyadic_is_not_taken_for_one():
+    """Solved for, the variance allowed is used up; the closed form, made for powers of two, would leave some or take more."""
+    accuracy = OFF * 2.0 ** -np.arange(9.0)
+    t = Telescope.for_accuracy(ladder(accuracy.tolist()), accuracy[-1], 0.02, 3.0)
+    used = float(((1 / t.p[1:] - 1) * (accuracy[1:] + accuracy[:-1]) ** 2).sum())
+    assert used == pytest.approx(0.02**2, rel=1e-9)
+
+
+def test_levels_that_differ_too_much_are_seen_however_large_they_are():
+    for size, apart, seen in ((1e3, 0.5, True), (1e3, 0.1, False), (1e16, 2.0, False)):  # the last is rounding
+        h = Hierarchy(lambda k, y, a=apart: y + a * k, lambda k: 2.0**k, range(2), lambda k: 0.1)
+        start = np.full(2, size)
+        buyer = Buyer(h, start, 0, None, None, None)
+        buyer.values([(False, 0), (False, 1)], start)
+        assert bool(buyer.broken) == seen
+
+
+def test_little_room_costs_much():
+    known = Ladder.of(ladder([1.0, 0.5, 0.25]))
+    for room in (1e-9, 1e-5):
+        ways = Ways(np.ones(1), np.ones(1), np.ones(1), np.full((1, 3), room), known.weight)
+        (price,) = coarse_prices(known, ways, True)
+        pairs = np.array([1.0, 8.0])  # from level 0 to 1: the finer one; the coarser is there
+        assert price[0] == pairs[0]
+        assert price[1] == pytest.approx(min(8.0, 1 + 2.25 * 8 / (room + 2.25)))
+
+
+def test_a_search_begins_at_the_size_of_the_gradient_however_small():
+    memory, seen = SimpleNamespace(y=np.full(3, 1e-6)), []
+    for _ in quasi_newton(lambda y: seen.append(y) or 1e-3 * y, memory, 2):
+        pass
+    moved = float(np.linalg.norm(seen[1] - seen[0]))
+    assert moved == pytest.approx(1.0)  # 1/|g| times g
+
+
+@pytest.mark.parametrize("flat", [1e-7, 1e-9])
+def test_curvature_of_flat_directions_is_kept(flat):
+    """A step that is mostly flat and a change that is mostly steep are nearly orthogonal, and still a pair."""
+    memory = SimpleNamespace(y=np.array([1.0, 1.0, 1.0]))
+    for _ in quasi_newton(lambda y: np.array([flat, 1e-3, 1.0]) * y, memory, 60, flat * 1e-3, 1.0):
+        pass
+    assert memory.ended == "converged"
