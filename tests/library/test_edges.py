@@ -25,7 +25,7 @@ def ladder(accuracies):
 def test_a_step_or_a_target_past_its_limit_is_refused():
     for wrong in (
         lambda by: plan(CONVEX, 0.1, eta=0.25 * by),
-        lambda by: plan(CONVEX, 4.0, eta=0.25 * by),  # at most d0^2/eps
+        lambda by: plan(CONVEX, 8.0, eta=0.125 * by),  # at most d0^2/eps
         lambda by: Adversary(eps=0.125 * by, d0=1, beta=1, gamma=3, c=1),
         lambda by: ladder([0.5, 0.25, 0.25 * by]),
     ):
