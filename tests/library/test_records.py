@@ -383,15 +383,15 @@ def plain(value):
     return value
 
 
-def differences(now, then, place=""):
+def differences(now, then, place="", share=1e-6):
     """Where two records differ, beyond what another processor's rounding may change."""
     if isinstance(now, dict | list) and type(now) is type(then) and len(now) == len(then):
         keys = now if isinstance(now, dict) else range(len(now))
         if isinstance(now, list) or now.keys() == then.keys():
-            return [d for k in keys for d in differences(now[k], then[k], f"{place}/{k}")]
+            return [d for k in keys for d in differences(now[k], then[k], f"{place}/{k}", share)]
     same = now == then
     if isinstance(now, int | float) and isinstance(then, int | float) and not isinstance(now, bool):
-        same = math.isclose(now, then, rel_tol=1e-6, abs_tol=1e-11)
+        same = math.isclose(now, then, rel_tol=share, abs_tol=1e-11)
     return [] if same else [f"{place}: {then!r} on record, {now!r} now"]
 
 
