@@ -116,17 +116,12 @@ class Choices:
         else:
             about = "nothing is known of the loss reached"
         missed = f"eps = {self.eps:g} was not reached" if self.status == "missed" and self.eps is not None else ""
-        jumpy = (
-            "errors jump from point to point, which no gradient can rule out, so nothing is promised"
-            if self.rough
-            else ""
-        )
         if (rest := self.journal.meter.total - sum(self.spent.values())) > 0:
             self.spent["unfinished"] = rest
         return Result.of(
             self.y.copy(), self.journal.meter, self.rows, self.steps, self.status,
-            "; ".join(p for p in (message, missed, self.why, about, jumpy) if p),
-            promise="measured" if self.status == "done" and not self.rough else "none", error=self.error,
+            "; ".join(p for p in (message, missed, self.why, about, self.doubt) if p),
+            promise="measured" if self.status == "done" and not self.doubt else "none", error=self.error,
             estimate=self.estimate, choices=tuple(self.told), cost_by_purpose=dict(self.spent),
         )  # fmt: skip
 
@@ -160,7 +155,7 @@ class Choices:
         below = partial(self.h.value, self.h.levels[j])
         self.journal.keep_at(x)
         if v.any() and not self.reach:
-            self.reach = self.stride = first_length(below, x, v)
+            self.reach = self.stride = first_length(below, x, -v)
         longest = min(2 * self.reach, 64 * self.stride)
         found = (
             look(below, j, x, v, longest, MOST, partial(self.drift, j, x), self.rng)
@@ -234,6 +229,15 @@ class Choices:
     @property
     def rough(self) -> bool:
         return self.jumps > ROUGH
+
+    @property
+    def doubt(self) -> str:
+        """Why nothing is promised although all that can be seen is well."""
+        if self.rough:
+            return "errors jump from point to point, which no gradient can rule out, so nothing is promised"
+        if len(self.increments) > 1 and not self.increments[-1].any() and any(d.any() for d in self.increments):
+            return f"level {self.level} repeats the one before: either is exact or the ladder stalls, so nothing is promised"
+        return ""
 
     @property
     def fresh(self) -> float:
@@ -364,7 +368,11 @@ class Choices:
         for _ in range(20):
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
-            rise = math.inf if there is None else float(np.vdot(step, g + there - at)) - 3 * here.along.jump * length
+            rise = (
+                math.inf
+                if there is None
+                else float(np.vdot(step, g + there - at)) - 3 * here.along.jump * length / math.sqrt(g.size)
+            )
             if rise <= 0.5 * slope * length / whole:
                 break
             step = step / (8 if rise > 8 * slope else 2)

@@ -20,15 +20,16 @@ PRECISE = 0.02  # of a loss: where products end
 BLUNT = 0.1  # of the largest eigenvalue: where noise hides that much, another distance is tried
 
 
-def first_length(gradient: Gradient, x: np.ndarray, g: np.ndarray) -> float:
-    """About the length of a gradient step, |g| over the slope along g: no run goes less far; 0 where g never changes."""
-    at, norm = gradient(x), float(np.linalg.norm(g))
-    v, t = g / norm, 1e-4 * max(float(np.linalg.norm(x)), 1e-4)
+def first_length(gradient: Gradient, x: np.ndarray, step: np.ndarray) -> float:
+    """About the length of a gradient step, |step| over the slope along it: no run goes less far; 0 where nothing changes."""
+    at, norm = gradient(x), float(np.linalg.norm(step))
+    v, t = step / norm, 1e-4 * max(float(np.linalg.norm(x)), 1e-4)
     for _ in range(30):
         there = tried(gradient, x + t * v)
-        if there is None:
+        with np.errstate(over="ignore"):
+            moved = math.inf if there is None else float(np.linalg.norm(there - at))
+        if math.isinf(moved):
             return t / 64
-        moved = float(np.linalg.norm(there - at))
         longer = min(norm * t / moved, 64 * t) if moved else 8 * t  # a level in steps of its own may not move close by
         if moved and t / 1.5 <= longer <= 1.5 * t:
             return t
@@ -123,27 +124,44 @@ def look(
         return replace(NOTHING, level=level, step=np.zeros_like(v))
     at = gradient(x)
 
-    def products(t: float) -> tuple[Krylov, float]:
-        found = lanczos(lambda u: (gradient(x + t * u.reshape(x.shape)) - at).ravel() / t, v.ravel(), most, PRECISE, 6)
-        return found, max(FEW * found.noise, -float(found.measure.nodes[0]))
+    def seen(t: float) -> Krylov:
+        return lanczos(lambda u: (at - gradient(x - t * u.reshape(x.shape))).ravel() / t, v.ravel(), most, PRECISE, 6)
 
-    probe = v / np.linalg.norm(v) + rng.standard_normal(v.shape) / math.sqrt(v.size)
+    def products(t: float) -> tuple[float, Krylov | None]:
+        """What hides in noise, as a share of the largest eigenvalue; all, where a level fails that far away."""
+        try:
+            found = seen(t)
+        except LevelError:
+            return math.inf, None
+        top = float(found.measure.nodes[-1])
+        return (_noise(found) / top if top > 0 else math.inf), found
+
+    probe = -v / np.linalg.norm(v) + rng.standard_normal(v.shape) / math.sqrt(v.size)
     along = distance(gradient, x, probe, longest)
-    found, noise = products(along.length)
-    if noise > BLUNT * float(found.measure.nodes[-1]) and along.length < longest:
-        far, rest = products(longest)
-        if rest * max(float(found.measure.nodes[-1]), 1e-300) < noise * float(far.measure.nodes[-1]):
-            found, noise, along = far, rest, Distance(longest, along.off, far.noise * longest * math.sqrt(v.size))
-    if not found.measure.nodes.any() and along.length < longest:
-        found, noise = products(longest)
+    hides, found = products(along.length)
+    if hides > BLUNT and along.length < longest:
+        further, far = products(longest)
+        if further < hides or (far is not None and (found is None or not found.measure.nodes.any())):
+            found, along = far, Distance(longest, along.off, far.noise * longest * math.sqrt(v.size))
+    for _ in range(6):
+        if found is None:
+            along = replace(along, length=along.length / 64)
+            hides, found = products(along.length)
+    if found is None:
+        found = seen(along.length)  # it says what is wrong
     nodes, weights = found.measure.nodes, found.measure.weights
     if not nodes.any():
         return None
     changed = drift(along.length, found.direction(0).reshape(x.shape), found.basis)
-    floor = max(noise, FEW * changed, along.bend, 1e-14 * float(np.abs(nodes).max()))
+    floor = max(_noise(found), FEW * changed, along.bend, 1e-14 * float(np.abs(nodes).max()))
     curvature, below = np.maximum(nodes, floor), nodes <= floor
     loss, step = weights / curvature / 2, -found.solve(curvature).reshape(x.shape)
     hidden, mass = float(loss[below].sum()), float(weights[below].sum())
     return Look(
         level, nodes.size, along, floor, float(nodes[0]), found.norm, float(loss.sum()) - hidden, hidden, mass, step
     )
+
+
+def _noise(found: Krylov) -> float:
+    """What eigenvalues are off by: a few times the noise, or as far as they are negative."""
+    return max(FEW * found.noise, -float(found.measure.nodes[0]))
