@@ -6,10 +6,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlgd import Adversary, Hierarchy, Problem, Telescope, plan
-from mlgd.epochs import Epoch, Setting, _power, _shares, average_loss, with_levels
-from mlgd.jumps import exponential_schedule
-from mlgd.purchases import Buyer
+from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, plan, tuned
+from mlgd.epochs import (
+    Epoch,
+    Setting,
+    _power,
+    _shares,
+    average_loss,
+    cheapest,
+    contraction,
+    last_loss,
+    steps_to,
+    with_levels,
+)
+from mlgd.examples import series
+from mlgd.hierarchy import shown
+from mlgd.jumps import exponential_schedule, proposition_schedule
+from mlgd.purchases import Buyer, Stop
 from mlgd.searching import Ladder, Ways, coarse_prices
 from mlgd.solvers import quasi_newton
 
@@ -111,3 +124,118 @@ def test_curvature_of_flat_directions_is_kept():
         pass
     ((step, change, product),) = memory.search.pairs
     assert 0 < product < 1e-3 * np.linalg.norm(step) * np.linalg.norm(change)
+
+
+# --- numbers at which something begins or ends -----------------------------------------------------------------------
+
+
+def test_a_target_that_equals_a_threshold():
+    assert CONVEX.already(0.5)
+    assert not CONVEX.already(0.4999)
+    problem = Problem(beta=1.0, mu=0.25, d0=2.0, gamma=3, c=1)
+    assert plan(problem, 1.0).averaging == "geometric"  # part (b) from eps = mu d0^2 on
+    assert compare(problem, 1.0).multiplier("accelerated") == pytest.approx(4**0.25)
+    restarted = Problem(beta=1.0, mu=0.25, d0=4.0, gamma=3, c=1)
+    assert len(plan(restarted, 1.0, "accelerated").stages) == 1  # mu d0^2/4 is the target of the first stage
+
+
+def test_a_step_of_two_over_beta_is_refused():
+    t = Telescope(ladder([0.1, 0.01]), [1.0, 0.5])
+    for wrong in (
+        lambda: plan(STRONG, 0.1, eta=2.0, on=t.h, promise="quadratic"),
+        lambda: tuned(STRONG, 0.1, t, 2.0, 5),
+    ):
+        with pytest.raises(ValueError, match="the step must be below"):
+            wrong()
+    assert tuned(STRONG, 0.1, t, 1.9, 5, window=5).window == 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda h: exponential_schedule(h, (0.1, 0.0), (0.1, 0.0), 0.0, 1.0),
+        lambda h: exponential_schedule(h, (0.0, 0.0), (0.1, 0.0), 3.0, 1.0),
+        lambda h: proposition_schedule(h, 0.0, 0.1, 3.0, 1.0),
+        lambda h: proposition_schedule(h, 0.1, 0.0, 3.0, 1.0),
+        lambda h: proposition_schedule(h, 0.1, 0.1, 3.0, 1.0, relax=0.0),
+        lambda h: flow(h, np.ones(1), {0: 0.0}, 1.0),
+        lambda h: flow(h, np.ones(1), {0: 1.0}, 1.0, max_events=0),
+        lambda h: Telescope.for_accuracy(h, 0.1, 1.0, 0.0),
+        lambda h: ladder([0.1, 0.0]),
+        lambda h: Hierarchy(h.evaluate, h.cost, [1, 1]),
+        lambda h: series(lambda y: y, 3, 1, range(2), terms=-1),
+    ],
+)
+def test_zero_is_refused_where_nothing_can_be_zero(wrong):
+    with pytest.raises(ValueError, match=r"positive|need|at least"):
+        wrong(ladder([1.0, 0.1]))
+
+
+def test_zero_and_one_are_taken_where_they_mean_something():
+    h = ladder([1.0, 0.1])
+    still = flow(h, np.ones(2), {0: 1.0}, 0.0)
+    assert still.status == "done"
+    assert still.y.tolist() == [1.0, 1.0]
+    assert flow(h, np.ones(1), [5.0, 5.0], 50.0, rng=0, max_events=1).steps == 1
+    assert series(lambda y: y, 3, 1, range(2), terms=0).value(1, np.ones(1)) == 1.0
+    assert Telescope.for_accuracy(h, 2.0, 1.0, 3.0).levels == (0,)
+    assert Telescope.cheapest(h, 0.5, [1.0, 0.0]).levels == (0, 1)
+    assert ladder([1.0] * 2).value(0, np.zeros(2)).tolist() == [0.0, 0.0]
+    pair = Hierarchy(
+        lambda k, y: (0.1, 0.2), lambda k: 1.0, [0]
+    )  # a tuple of two numbers is a gradient in two dimensions
+    assert pair.value(0, np.zeros(2)).tolist() == [0.1, 0.2]
+
+
+def test_what_is_shown_of_short_and_of_long_ladders_and_values():
+    assert "levels 0 1 2 3 4," in repr(ladder([1.0] * 5))
+    assert "levels 0 1 2 ... 5," in repr(ladder([1.0] * 6))
+    assert shown("x" * 58) == repr("x" * 58)
+    assert shown("x" * 59) == "a value of type str"
+
+
+def test_a_budget_is_spent_to_its_end():
+    h = ladder([1.0, 0.1])
+    start = np.zeros(1)
+    buyer = Buyer(h, start, 0, None, 2.0, None)  # two evaluations of level 0
+    buyer.meter.afford(0, 0)
+    buyer.glance(0, start)
+    buyer.value(0, start)
+    with pytest.raises(Stop):
+        buyer.glance(0, start)
+    assert Buyer(h, start, 0, None, 1.0, None).meter.limit == 1.0
+
+
+def test_one_evaluation_needs_no_executor():
+    calls = []
+    executor = SimpleNamespace(submit=lambda *a: calls.append(a))
+    Buyer(ladder([1.0, 0.1]), np.zeros(1), 0, None, None, executor).values([(False, 0)], np.ones(1))
+    assert not calls
+
+
+def test_a_slope_that_does_not_change_is_followed_further():
+    memory, seen = SimpleNamespace(y=np.zeros(2)), []
+    for _ in quasi_newton(lambda y: seen.append(y) or np.ones(2), memory, 4, 0.0, 1.0):
+        pass
+    assert [float(-y[0]) for y in seen] == pytest.approx([0.0, 1.0, 10.0, 100.0])
+
+
+def test_epochs_at_the_edge_of_the_theorem():
+    """b^2 + 4v = 1 is allowed, a level whose error is the whole distance is not."""
+    s = Setting(1.0, 0.1, 1.0, 0.06, np.ones(1), np.array([0.1]), np.ones(1), np.zeros(1, bool))
+    assert contraction(0.1, 0.0, 0.25, 3) == 1.0
+    assert math.isfinite(steps_to(0.1, 0.0, 0.25, 0.99))
+    assert math.isfinite(average_loss(s, 1.0, 0.0, 0.25, 5, 0.5))
+    assert math.isfinite(last_loss(s, 1.0, 0.0, 0.25, 5))
+    assert (_power(1.0, 0.9), _power(0.5, 0.0)) == (1.0, 1.0)
+    assert cheapest(s) is None
+    known = ladder([0.3, 0.1, 0.01, 1e-3])
+    report = SimpleNamespace(hierarchy=known, regularity="smooth", change=np.array([1, 0.1, 0.01, 1e-3]), values=None)
+    round_ = Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1)
+    assert plan(round_, 1e-3, "anchored", on=report).growth == 1.0
+
+
+def test_no_room_for_noise_leaves_one_level():
+    known = Ladder.of(ladder([1.0, 0.5]))
+    ways = Ways(np.ones(1), np.ones(1), np.ones(1), np.zeros((1, 2)), known.weight)
+    assert coarse_prices(known, ways, True).tolist() == [[1.0, 8.0]]

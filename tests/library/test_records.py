@@ -122,7 +122,12 @@ def telescopes():
             for coarsest in ("always", "paper")
         ]
         skipping = dict(zip(levels[:2] + levels[3:], (1.0, 0.5, 0.4, 0.3, 0.2), strict=False))
-        made += [Telescope(h, skipping), Telescope(h, [0.9, 0.5, 0.4]), Telescope(h, [1.0, 1.0, 0.4, 0.2])]
+        made += [
+            Telescope(h, skipping),
+            Telescope(h, [0.9, 0.5, 0.4]),
+            Telescope(h, {levels[0]: 0.9, levels[2]: 0.5}),
+            Telescope(h, [1.0, 1.0, 0.4, 0.2]),
+        ]
         for t in made:
             out += [[t.draw(START, seed).value, t.draw(START, seed).paid] for seed in (0, 1)]
             prices = [t.expected_cost(name) for name in ("evaluated", "pairs", "paper")]
