@@ -160,8 +160,11 @@ def passes(house: Path, tests: list[str] | None = None) -> bool:
         "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # noqa: E731
-    ran = subprocess.run([*command, *files], cwd=house, env=environment, capture_output=True, preexec_fn=limit)
-    return ran.returncode == 0
+    options = {"cwd": house, "env": environment, "capture_output": True, "preexec_fn": limit, "timeout": 4 * SECONDS}
+    try:
+        return subprocess.run([*command, *files], **options).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 # --- as a plugin of pytest, in a copy -------------------------------------------------------------------------------
