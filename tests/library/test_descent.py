@@ -387,16 +387,6 @@ def test_the_loss_is_not_charged_and_does_not_change_the_run():
     assert minimize(h, START, p, rng=0, loss=case.excess).cost == minimize(h, START, p, rng=0).cost
 
 
-def test_progress_is_silent_unless_asked(capsys):
-    _, p, h = setting("accelerated")
-    minimize(h, START, p, rng=0)
-    assert capsys.readouterr() == ("", "")
-    minimize(h, START, p, rng=0, progress=True)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "100%" in err
-
-
 def test_the_start_is_not_written_to():
     _, p, h = setting()
     y0 = START.copy()
