@@ -15,6 +15,7 @@ from .pieces import read_table
 
 CODE, CELL, VIEW, HEIGHT = 300, 30, 10, 13_000  # lines, lines, checks, pixels at WIDTH
 WIDTH = 1400
+THEORY = 6_000  # lines of code of the chapters on the paper, stories and audits together
 NO_STORY = ("ledger", "reference")  # tables, not stories
 
 
@@ -43,6 +44,14 @@ def story_problems(book: Path) -> list[Problem]:
         }
         problems += [Problem(w, name, f"{n} {unit}, at most {m}") for w, (n, m, unit) in counted.items() if n > m]
     return problems
+
+
+def theory_problems(book: Path) -> list[Problem]:
+    """The chapters on the paper, which have audits, with more code than anyone would read."""
+    known = notebooks(book)
+    about = [path for name, path in known.items() if name.startswith("audit/") or f"audit/{name}" in known]
+    lines = sum(len(cell.source.strip().splitlines()) for path in about for cell in code_cells(read(path)))
+    return [Problem("theory", "all", f"{lines} lines of code, at most {THEORY}")] if lines > THEORY else []
 
 
 def audit_problems(book: Path) -> list[Problem]:
@@ -105,7 +114,7 @@ def exemptions(book: Path) -> set[tuple[str, str]]:
 def problems(book: Path) -> list[Problem]:
     """Everything beyond a limit that can be seen without building the pages."""
     same = same_problems(read_ledger(book), read_table(book / "same.tsv"))
-    return [*story_problems(book), *audit_problems(book), *language_problems(book), *same]
+    return [*story_problems(book), *theory_problems(book), *audit_problems(book), *language_problems(book), *same]
 
 
 def unexcused(found: Iterable[Problem], excused: set[tuple[str, str]], whats: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from mlgd.book.boxes import MIME
 from mlgd.book.ledger import Row
 from mlgd.book.limits import Problem
 
-SEEN_UNBUILT = ("code", "cell", "view", "audit", "folded", "link", "language", "same")
+SEEN_UNBUILT = ("code", "cell", "view", "theory", "audit", "folded", "link", "language", "same")
 
 
 def test_no_chapter_is_beyond_a_limit_and_no_exemption_is_needless(book):
@@ -48,6 +48,15 @@ def test_a_story_beyond_a_limit_is_named(tmp_path):
     assert limits.story_problems(tmp_path) == []
     notebook(tmp_path / "long.ipynb", *[lines] * 9, lines + "\nx = 2", checks=11)
     assert [p.what for p in limits.story_problems(tmp_path)] == ["code", "cell", "view"]
+
+
+def test_the_chapters_on_the_paper_have_a_limit_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "THEORY", 40)
+    for name in ("part", "audit/part", "peers"):
+        notebook(tmp_path / f"{name}.ipynb", "\n".join(["x = 1"] * 20))
+    assert limits.theory_problems(tmp_path) == []
+    notebook(tmp_path / "audit" / "part.ipynb", "\n".join(["x = 1"] * 21))
+    assert limits.theory_problems(tmp_path) == [Problem("theory", "all", "41 lines of code, at most 40")]
 
 
 def test_story_and_audit_link_to_one_another(tmp_path):
