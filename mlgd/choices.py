@@ -365,7 +365,7 @@ class Choices:
             return step
         since, at = self.journal.meter.total, below(self.x)
         slope, whole = abs(float(np.vdot(step, g))), float(np.linalg.norm(step))
-        for _ in range(20):
+        for tries in range(20):
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
             rise = (
@@ -375,7 +375,7 @@ class Choices:
             )
             if rise <= 0.5 * slope * length / whole:
                 break
-            step = step / (8 if rise > 8 * slope else 2)
+            step = step / (2 if tries < 3 and there is not None else 8)
         self.booked("curvature", since)
         return step
 
