@@ -182,3 +182,13 @@ def test_a_scheduled_plan_is_the_one_of_the_theorem():
         for b, stage in enumerate(blocks):
             assert stage.delta**2 == pytest.approx(2**b * 3 * p.mu * e / (16 * (1 + bill.eta * p.mu) * mean), rel=1e-6)
             assert stage.sigma**2 == pytest.approx(2**b * 3 * e / (8 * bill.eta * mean), rel=1e-6)
+
+
+def test_the_lasso_wants_a_coarser_beginning_or_a_higher_rate():
+    (missed, cheap), (begun, dearer) = (S.lasso_gaps(40, 0, 0.0, begin) for begin in (S.LASSO.first, 0))
+    assert min(missed.min(), begun.min()) >= 0  # above the minimum
+    assert begun.mean() + 6 * begun.std() / math.sqrt(40) < 1 < missed.mean() - 6 * missed.std() / math.sqrt(40)
+    asked = S.setting(S.LASSO, 0.25, sold=True, kink=S.KINK)
+    assert asked.h.levels[0] == -4
+    assert 4.0**4 >= 2 * S.KINK**2 / 7 > 4.0**3
+    assert cheap < dearer < asked.price < S.setting(S.LASSO, 0.25, kink=S.KINK).price / 100
