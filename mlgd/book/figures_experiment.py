@@ -132,7 +132,7 @@ def truncations(panels: Mapping[str, tuple[int, np.ndarray, np.ndarray, np.ndarr
 
 def frozen(protocol: Protocol, local: Mapping[str, np.ndarray], fixed_prefactor: Mapping[str, np.ndarray]) -> None:
     """Costs on the instance, and on the same instance with its prefactor frozen."""
-    titles = ("As it is: biases shrink with the loss", "Frozen: both curves steeper and dearer")
+    titles = ("As it is: biases shrink with the loss", "Frozen: steeper, and dearer in the middle")
     with style():
         _, axes = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained", sharey=True)
         for ax, curves, title in zip(axes, (local, fixed_prefactor), titles, strict=True):
