@@ -11,18 +11,17 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
 from .audits import audit
 from .curvature import NOTHING, Look, first_length, look, tried
+from .errors import Errors
 from .estimates import estimate
 from .hierarchy import Hierarchy, LevelError, generator
 from .journals import Journal
 from .plans import compare
 from .purchases import Stop, consult
-from .rates import beyond
 from .results import Result, State, log
 
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
@@ -30,8 +29,6 @@ MOST = 120  # products per look: enough for condition numbers of 1e4
 PROBES = 6  # evaluations of a look that are no products: at which distance, and what finer levels change
 ENOUGH = 0.9  # of eps: what errors beyond a level may cost for it to be the last
 GAIN = 0.25  # a step that leaves more of the loss than this is not taken on trust
-ROUGH = 0.004  # of an increment's square: from here on errors are said to jump from point to point
-DEEPEST = 4.0  # times the loss that can be seen below the noise: what may lie there, at most
 LAST = 10.0  # times what was spent: what a plan may cost where steps do not help
 ROUNDS = 200
 
@@ -48,17 +45,11 @@ class Choices:
         self.y0 = self.x = self.y = y0
         self.steps, self.i = 0, 0  # steps made, and the rank of the level that is asked
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
-        self.base, self.products = (
-            0,
-            40,
-        )  # the least rank that curvature is taken from, and how many products a look took
-        self.depth = 2.0  # times what is hidden below the noise of products: what lies there, by how steps reduce it
-        self.increments: list[np.ndarray] = []
-        self.shapes: list[Look] = []  # of increments
+        self.base, self.products = 0, 40  # the least rank that curvature is taken from; evaluations that a look took
+        self.errors = Errors(alone=len(self.h.levels) == 1)
         self.drifts: dict[
             int, tuple[float, float]
-        ] = {}  # by rank: what the next level changes curvature by, at which distance
-        self.jumps = 0.0  # the share of an increment's square that differs from point to point
+        ] = {}  # by rank: the change of curvature by the next level, at a distance
         self.kept = [1.0]  # what steps left of the loss
         self.estimate, self.basis, self.why = math.inf, "", ""
         self.status, self.error = "missed", None
@@ -120,8 +111,8 @@ class Choices:
             self.spent["unfinished"] = rest
         return Result.of(
             self.y.copy(), self.journal.meter, self.rows, self.steps, self.status,
-            "; ".join(p for p in (message, missed, self.why, about, self.doubt) if p),
-            promise="measured" if self.status == "done" and not self.doubt else "none", error=self.error,
+            "; ".join(p for p in (message, missed, self.why, about, self.errors.doubt) if p),
+            promise="measured" if self.status == "done" and not self.errors.doubt else "none", error=self.error,
             estimate=self.estimate, choices=tuple(self.told), cost_by_purpose=dict(self.spent),
         )  # fmt: skip
 
@@ -179,7 +170,7 @@ class Choices:
         if j == self.i:
             return 0.0
         if j + 1 == self.i and j - 1 in self.drifts:  # the next one is the one that is asked: too dear for that
-            sizes = [float(np.linalg.norm(d)) for d in self.increments]
+            sizes = [float(np.linalg.norm(d)) for d in self.errors.increments]
             return self.drifts[j - 1][0] * (sizes[j - 1] / sizes[j - 2] if j > 1 and sizes[j - 2] else 0.5)
         if j not in self.drifts or self.drifts[j][1] < t / 2:
             moved = [self.h.value(k, x + t * direction) - self.h.value(k, x) for k in self.h.levels[j : j + 2]]
@@ -188,73 +179,21 @@ class Choices:
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
         return self.drifts[j][0]
 
-    def worth(self, found: Look) -> float:
-        """The loss that a look stands for: what is seen, and what may be hidden."""
-        return found.seen + self.depth * found.hidden
-
-    @property
-    def ratio(self) -> float:
-        """By what increments fall per level, in the mean over the last three."""
-        m = min(3, len(self.increments) - 1)
-        sizes = [float(np.linalg.norm(self.increments[j])) for j in (-1, -1 - m)]
-        return (sizes[0] / sizes[1]) ** (1 / m) if m and sizes[1] else 0.5
-
-    @property
-    def cosine(self) -> float:
-        """Between increments, in the mean over the last three; no less than that of errors with directions of their own."""
-        own, last = -self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()]
-        if self.rough or len(last) < 2:
-            return own
-        last = [d / np.linalg.norm(d) for d in last]
-        return max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(last)])))
-
-    @property
-    def tail(self) -> float:
-        """What errors beyond the level asked cost, if they go on as they fell so far."""
-        if not self.increments:
-            return 0.0 if len(self.h.levels) == 1 else math.inf
-        size = float(np.linalg.norm(self.increments[-1]))
-        if not size:
-            return 0.0
-        share = beyond(self.ratio, self.cosine) if self.ratio < 0.9 else 1.0
-        return (share * size) ** 2 * float(
-            np.mean([self.worth(s) / s.size**2 for s in self.shapes if s.size] or [math.inf])
-        )
-
-    def whole(self, now: float) -> float:
-        """The loss where the level asked says `now`: errors beyond it that keep their direction add up with what is left."""
-        tail = self.tail
-        return now + tail + (2 * max(self.cosine, 0.0) * math.sqrt(now * tail) if self.increments else 0.0)
-
-    @property
-    def rough(self) -> bool:
-        return self.jumps > ROUGH
-
-    @property
-    def doubt(self) -> str:
-        """Why nothing is promised although all that can be seen is well."""
-        if self.rough:
-            return "errors jump from point to point, which no gradient can rule out, so nothing is promised"
-        if len(self.increments) > 1 and not self.increments[-1].any() and any(d.any() for d in self.increments):
-            return f"level {self.level} repeats the one before: either is exact or the ladder stalls, so nothing is promised"
-        return ""
-
-    @property
-    def fresh(self) -> float:
-        """The part of the level's error that differs from point to point, in loss: a mean over points has less of it."""
-        return min(self.jumps * self.worth(self.shapes[-1]), self.tail / 2) if self.shapes else 0.0
-
     def measure_tail(self, here: Look, before: Look | None) -> None:
         """Weigh the last increment, and those before it too where that is cheap beside the next level."""
-        solved = before is not None and self.worth(before) < 0.1 * self.worth(here) and before.level == here.level
-        shape = here if solved else self.look(self.x, self.increments[-1])
-        self.shapes = [*[s for s in self.shapes if s.level == shape.level][-2:], shape]
-        earlier = self.increments[-3:-1]
+        solved = (
+            before is not None
+            and self.errors.worth(before) < 0.1 * self.errors.worth(here)
+            and before.level == here.level
+        )
+        shape = here if solved else self.look(self.x, self.errors.increments[-1])
+        self.errors.shapes = [*[s for s in self.errors.shapes if s.level == shape.level][-2:], shape]
+        earlier = self.errors.increments[-3:-1]
         dear = self.cost(min(self.i + 1, len(self.h.levels) - 1))
-        if len(self.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
-            self.shapes = [self.look(self.x, d) for d in earlier] + [shape]
-        size = float(np.linalg.norm(self.increments[max(here.level - 1, 0)])) * (1 if here.level else 2)
-        self.jumps = (here.along.jump / size) ** 2 if size else 0.0
+        if len(self.errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
+            self.errors.shapes = [self.look(self.x, d) for d in earlier] + [shape]
+        size = float(np.linalg.norm(self.errors.increments[max(here.level - 1, 0)])) * (1 if here.level else 2)
+        self.errors.jumps = (here.along.jump / size) ** 2 if size else 0.0
 
     # --- step, judge, raise ---
 
@@ -264,44 +203,37 @@ class Choices:
         self.record(self.x, math.inf)
         averaged, downward = 1, 0
         for _ in range(ROUNDS):
-            if not g.any() and (self.tail <= self.aim or math.isinf(self.up)):
+            if not g.any() and (self.errors.tail <= self.aim or math.isinf(self.up)):
                 return self.flat()
             step = self.damped(g, here) / averaged
-            left = self.whole(max(self.kept[-2:]) * self.worth(here))
-            if (
-                averaged == 1
-                and len(self.increments) > 1
-                and max(self.kept[-2:]) <= GAIN
-                and left <= ENOUGH * (self.eps or 0.0)
-            ):
+            kept = max(self.kept[-2:])
+            left = self.errors.whole(kept * self.errors.worth(here))
+            if averaged == 1 and len(self.errors.increments) > 1 and kept <= GAIN and left <= ENOUGH * self.aim:
                 self.steps += 1
-                return self.end(
-                    self.x + step,
-                    left,
-                    f"level {self.level} is fine enough, and a last step is not judged: those before it left at most {max(self.kept[-2:]):.0%}",
-                )
+                why = f"level {self.level} is fine enough, and a last step is not judged: those before it left at most {kept:.0%}"
+                return self.end(self.x + step, left, why)
             target = self.x + step
             gain, new = self.judge(target, here, averaged)
-            noisy = averaged > 1 or (self.rough and gain > GAIN and self.worth(new[1]) <= 6 * self.fresh)
+            noisy = averaged > 1 or (
+                self.errors.rough and gain > GAIN and self.errors.worth(new[1]) <= 6 * self.errors.fresh
+            )
             if not noisy:
                 self.kept.append(gain)
             if gain < 1 or noisy:
                 self.x, (g, here) = target, new
-            now, tail = self.worth(here), self.tail
+            now, tail = self.errors.worth(here), self.errors.tail
             if noisy:
-                jumps = min(self.fresh, now / (1 + 1 / averaged))
-                rest = (now - jumps * (1 + 1 / averaged)) * (1 - 1 / (averaged + 1)) ** 2
-                averaged += 1
-                mean = tail - jumps * (1 - 1 / averaged) + rest
+                mean, averaged = self.errors.averaged(now, averaged), averaged + 1
                 if mean <= self.aim:
                     return self.end(
-                        self.x + here.step / averaged,
-                        mean,
-                        f"errors jump from point to point: the mean of {averaged} steps",
+                        self.x + here.step / averaged, mean, f"errors jump: the mean of {averaged} steps is taken"
                     )
-                if tail - jumps < ENOUGH * self.aim and averaged * self.cost(self.i) < self.up:
+                if (
+                    tail - min(self.errors.fresh, now * (averaged - 1) / averaged) < ENOUGH * self.aim
+                    and averaged * self.cost(self.i) < self.up
+                ):
                     continue
-            self.record(self.x, self.whole(now))
+            self.record(self.x, self.errors.whole(now))
             if self.estimate <= self.aim and (gain < 1 or noisy):
                 return self.end(self.x, self.estimate, f"level {self.level} is fine enough")
             enough = tail <= ENOUGH * self.aim
@@ -317,7 +249,7 @@ class Choices:
                 if finer <= min(up, allowed):
                     self.base = here.level + 1
                     here = self.look(self.x, g)
-                    if self.increments:
+                    if self.errors.increments:
                         self.measure_tail(here, None)
                     self.tell(
                         f"steps get on slowly: the curvature of level {self.h.levels[here.level]} is taken from now on"
@@ -328,15 +260,17 @@ class Choices:
             averaged, before, previous = 1, here, g
             self.i += 1
             g = self.gradient(self.x)
-            self.increments.append(g - previous)
+            self.errors.increments.append(g - previous)
             here = self.look(self.x, g)
             self.measure_tail(here, before)
-            now = self.worth(here)
+            now = self.errors.worth(here)
             self.tell(
-                f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {self.tail:.2g}"
+                f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {self.errors.tail:.2g}"
             )
-            solved = self.tail / self.ratio**2 if self.ratio else 0.0  # what the level before, if it is solved, leaves
-            self.record(self.x, max(self.whole(now), solved))
+            solved = (
+                self.errors.tail / self.errors.ratio**2 if self.errors.ratio else 0.0
+            )  # what the level before, if it is solved, leaves
+            self.record(self.x, max(self.errors.whole(now), solved))
             if self.estimate <= self.aim and g.any():
                 return self.end(self.x, self.estimate, f"level {self.level} says that this is enough")
         return self.settle(here, False)
@@ -385,10 +319,9 @@ class Choices:
         self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(target - self.x)))
         g = self.gradient(target)
         new = self.look(target, g)
-        if here.hidden > 0 and new.level == here.level and averaged == 1 and not self.rough:
-            fall = math.sqrt(new.mass / here.mass)  # a share 1 - lambda/floor of what is hidden stays
-            self.depth = min(1 / (1 - fall), DEEPEST) if fall < 1 else DEEPEST
-        before, after = self.worth(here), self.worth(new)
+        if averaged == 1:
+            self.errors.deepen(here, new)
+        before, after = self.errors.worth(here), self.errors.worth(new)
         self.tell(
             f"a step on level {self.level} with the curvature of level {self.h.levels[here.level]} took the loss from about "
             f"{before:.2g} to {after:.2g}"
@@ -403,16 +336,16 @@ class Choices:
         self.status = "done"
 
     def rests(self) -> None:
-        how = "that go on as they fell so far" if len(self.increments) > 1 else "half as large as its increment"
-        beyond_it = f", and errors beyond it {how}" if self.increments else ""
+        how = "that go on as they fell so far" if len(self.errors.increments) > 1 else "half as large as its increment"
+        beyond_it = f", and errors beyond it {how}" if self.errors.increments else ""
         self.basis = f"the gradient of level {self.level} weighed by curvature of coarser levels{beyond_it}"
-        if not self.increments:
+        if not self.errors.increments:
             self.basis = f"the gradient of level {self.level}, whose own error can't be told"
 
     def settle(self, here: Look, noisy: bool) -> None:
         """No finer level can be had: say what is known, and try what can be planned where steps did not help."""
         self.rests()
-        tail, i = self.tail, self.i
+        tail, i = self.errors.tail, self.i
         why = f"level {self.level} is the finest" if i + 1 == len(self.h.levels) else (
             f"level {self.h.levels[i + 1]} costs {self.cost(i + 1):.3g} and {self.left:.3g} is left to pay"
         )  # fmt: skip
@@ -433,7 +366,7 @@ class Choices:
         if around.downward:
             self.why = f"the gradient of level {self.level} is zero, and the loss curves downwards by {around.least:.2g} from there"
         else:
-            self.end(self.x, self.tail, f"the gradient of level {self.level} is zero")
+            self.end(self.x, self.errors.tail, f"the gradient of level {self.level} is zero")
 
     def otherwise(self) -> None:
         """Price every method on what was measured here, and run the cheapest, unless it costs too much more than all so far."""
@@ -470,7 +403,7 @@ class Choices:
             raise Stop(done["status"], done["message"])
         before = self.estimate
         self.x = done["y"]
-        after = self.worth(self.look(self.x, self.gradient(self.x))) + self.tail
+        after = self.errors.worth(self.look(self.x, self.gradient(self.x))) + self.errors.tail
         self.tell(f"{plan.method!r} took the loss from about {before:.2g} to {after:.2g}")
         if after <= before:
             self.record(self.x, after)

@@ -312,3 +312,24 @@ def test_a_scale_becomes_a_problem():
     assert problem.mu == scale.mu.low > 0
     assert problem.d0 == scale.d0.high
     assert problem.measures is scale.measures
+
+
+def test_ranges_heed_what_finer_levels_change():
+    """The coarsest level is a quarter too steep, and finer ones less and less: a range of no width would miss the truth."""
+    h = Hierarchy(lambda k, y: (1 + 0.25 * 2.0**-k) * np.array([14.7, 1.0, 0.3]) * y, lambda k: 8.0**k, range(6))
+    scale = estimate(h, np.ones(3), rng=0)
+    assert scale.beta.best == pytest.approx(1.25 * 14.7)
+    assert scale.beta.low * (1 - 1e-9) <= 14.7 < scale.beta.high
+    assert scale.mu.low * (1 - 1e-9) <= 0.3 <= scale.mu.high
+    assert noted(scale, "the lower end of mu is no bound") or noted(scale, "mu may be as small as 0")
+    alone = estimate(h.only([0]), np.ones(3), rng=0)
+    assert noted(alone, "what finer levels change of it is not told")
+
+
+def test_jumps_are_differenced_over_the_distance_to_the_minimizer():
+    spectrum = np.logspace(-2, 0, 50)
+    h = rounded(lambda y: spectrum * y, 3.0, 0.1, range(1, 8))
+    scale = estimate(h, 3 / np.sqrt(spectrum) * np.random.default_rng(0).choice([-1.0, 1.0], 50), rng=0)
+    assert scale.step > 20
+    assert scale.beta.low <= 1 <= scale.beta.high
+    assert scale.mu.low <= 0.01 <= 1.5 * scale.mu.high

@@ -1,0 +1,96 @@
+"""What a run without a plan knows of its levels' errors: how large they are, how they fall, and what they cost in loss."""
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from .curvature import Look
+from .rates import beyond
+
+ROUGH = 0.004  # of an increment's square: from here on errors are said to jump from point to point
+DEEPEST = 4.0  # times the loss that can be seen below the noise of products: what may lie there, at most
+
+
+@dataclass
+class Errors:
+    """Increments as they were asked, from the second level on, and looks at the last of them.
+
+    `depth` is what lies below the noise of products, times what can be seen there, by how steps reduce it; `jumps` is the share
+    of an increment's square that differs from point to point.
+    """
+
+    alone: bool  # whether there is but one level: its own error can't be told
+    increments: list[np.ndarray] = field(default_factory=list)
+    shapes: list[Look] = field(default_factory=list)
+    depth: float = 2.0
+    jumps: float = 0.0
+
+    def worth(self, found: Look) -> float:
+        """The loss that a look stands for: what is seen, and what may be hidden."""
+        return found.seen + self.depth * found.hidden
+
+    def deepen(self, before: Look, after: Look) -> None:
+        """A step leaves a share 1 - lambda/floor of what is hidden: so much for the eigenvalues there."""
+        if before.hidden > 0 and after.level == before.level and not self.rough:
+            fall = math.sqrt(after.mass / before.mass)
+            self.depth = min(1 / (1 - fall), DEEPEST) if fall < 1 else DEEPEST
+
+    def size(self, i: int) -> float:
+        return float(np.linalg.norm(self.increments[i]))
+
+    @property
+    def ratio(self) -> float:
+        """By what increments fall per level, in the mean over the last three."""
+        m = min(3, len(self.increments) - 1)
+        return (self.size(-1) / self.size(-1 - m)) ** (1 / m) if m > 0 and self.size(-1 - m) else 0.5
+
+    @property
+    def cosine(self) -> float:
+        """Between increments, in the mean over the last three; no less than that of errors with directions of their own."""
+        own, last = -self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()]
+        if self.rough or len(last) < 2:
+            return own
+        last = [d / np.linalg.norm(d) for d in last]
+        return max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(last)])))
+
+    @property
+    def tail(self) -> float:
+        """What errors beyond the level asked cost, if they go on as they fell so far."""
+        if not self.increments:
+            return 0.0 if self.alone else math.inf
+        if not self.size(-1):
+            return 0.0
+        share = beyond(self.ratio, self.cosine) if self.ratio < 0.9 else 1.0
+        weights = [self.worth(s) / s.size**2 for s in self.shapes if s.size]
+        return (share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf]))
+
+    def whole(self, now: float) -> float:
+        """The loss where the level asked says `now`: errors beyond it that keep their direction add up with what is left."""
+        tail = self.tail
+        return now + tail + (2 * max(self.cosine, 0.0) * math.sqrt(now * tail) if self.increments else 0.0)
+
+    @property
+    def rough(self) -> bool:
+        return self.jumps > ROUGH
+
+    @property
+    def fresh(self) -> float:
+        """The part of the level's error that differs from point to point, in loss: a mean over points has less of it."""
+        return min(self.jumps * self.worth(self.shapes[-1]), self.tail / 2) if self.shapes else 0.0
+
+    def averaged(self, now: float, n: int) -> float:
+        """The loss of the mean of n + 1 steps where a gradient at the mean of n still says `now`, jumps and all."""
+        jumps = min(self.fresh, now / (1 + 1 / n))
+        rest = (now - jumps * (1 + 1 / n)) * (1 - 1 / (n + 1)) ** 2
+        return self.tail - jumps * (1 - 1 / (n + 1)) + rest
+
+    @property
+    def doubt(self) -> str:
+        """Why nothing is promised although all that can be seen is well."""
+        if self.rough:
+            return "errors jump from point to point, which no gradient can rule out, so nothing is promised"
+        if len(self.increments) > 1 and not self.increments[-1].any() and any(d.any() for d in self.increments):
+            return "the last level asked repeats the one before: either is exact or the ladder stalls, so nothing is promised"
+        return ""
