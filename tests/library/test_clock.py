@@ -1,5 +1,6 @@
 """What a run does by the clock, with a clock of our own: the line it shows, how often it looks, when it writes a file."""
 
+import io
 import sys
 from types import SimpleNamespace
 
@@ -23,8 +24,17 @@ class Clock:
         return self.now
 
 
-def test_the_line_says_how_far_and_how_long(capsys, monkeypatch):
+class Stream(io.StringIO):
+    """Knows what was pushed out."""
+
+    def flush(self):
+        self.pushed = self.getvalue()
+
+
+def test_the_line_says_how_far_and_how_long(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
+    stream = Stream()
+    monkeypatch.setattr(runs, "sys", SimpleNamespace(stderr=stream))
     clock = Clock(0.0)
     monkeypatch.setattr(runs, "time", clock)
     bar = Bar(100, 20)  # resumed at step 20
@@ -35,7 +45,7 @@ def test_the_line_says_how_far_and_how_long(capsys, monkeypatch):
     bar = Bar(7, 7)
     clock.now += 3.0
     bar.show(7, 1.0)
-    assert capsys.readouterr().err == (
+    assert stream.pushed == (
         "\r50 of 100 steps (50%), price 1.23e+03, 20 s left \r100 of 100 steps (100%), price 2e+03, 0 s left \n"
         "\r7 of 7 steps (100%), price 1, 0 s left "
     )
