@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from .journals import Journal
 from .plans import compare
 from .purchases import Stop, consult
 from .results import Result, State, log
+from .solvers import quasi_newton
 
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
 MOST = 120  # products per look: enough for condition numbers of 1e4
@@ -267,10 +269,7 @@ class Choices:
             self.tell(
                 f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {self.errors.tail:.2g}"
             )
-            solved = (
-                self.errors.tail / self.errors.ratio**2 if self.errors.ratio else 0.0
-            )  # what the level before, if it is solved, leaves
-            self.record(self.x, max(self.errors.whole(now), solved))
+            self.record(self.x, max(self.errors.whole(now), self.errors.before))
             if self.estimate <= self.aim and g.any():
                 return self.end(self.x, self.estimate, f"level {self.level} says that this is enough")
         return self.settle(here, False)
@@ -302,13 +301,10 @@ class Choices:
         for tries in range(20):
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
-            rise = (
-                math.inf
-                if there is None
-                else float(np.vdot(step, g + there - at)) - 3 * here.along.jump * length / math.sqrt(g.size)
-            )
-            if rise <= 0.5 * slope * length / whole:
-                break
+            if there is not None:  # the level had something to say that far away
+                rise = float(np.vdot(step, g + there - at)) - 3 * here.along.jump * length / math.sqrt(g.size)
+                if rise <= 0.5 * slope * length / whole:
+                    break
             step = step / (2 if tries < 3 and there is not None else 8)
         self.booked("curvature", since)
         return step
@@ -369,46 +365,37 @@ class Choices:
             self.end(self.x, self.errors.tail, f"the gradient of level {self.level} is zero")
 
     def otherwise(self) -> None:
-        """Price every method on what was measured here, and run the cheapest, unless it costs too much more than all so far."""
+        """The cheapest plan on what was measured here, or a quasi-Newton method; neither may cost too much more than all so far."""
         since, allowed = self.journal.meter.total, min(self.left, LAST * self.journal.meter.total)
+        plan, before = None, self.estimate
         try:
             report = audit(self.h, [self.x], levels=self.h.levels[: self.i + 1])
-            ranked = compare(
-                report.problem(estimate(report.of, self.x, self.rng, known=report)),
-                self.eps,
-                on=report,
-                promise="measured",
-            )
+            problem = report.problem(estimate(report.of, self.x, self.rng, known=report))
+            plan = compare(problem, self.eps, on=report, promise="measured").plans[0]
         except ValueError as why:
-            self.why = f"steps do not get on, and no plan can be made ({why})"
-            return
-        finally:
-            self.booked("estimate", since)
-        plan = ranked.plans[0]
-        if plan.expected_cost > allowed:
-            self.why = (
-                f"steps do not get on, and the cheapest plan, {plan.method!r}, would cost {plan.expected_cost:.3g}"
-            )
-            return
-        self.tell(
-            f"steps do not get on: {plan.method!r} is the cheapest of what can be planned, {plan.expected_cost:.3g}"
-        )
+            self.tell(f"steps do not get on, and no plan can be made ({why})")
+        self.booked("estimate", since)
         since = self.journal.meter.total
-        done = self.journal.ran(self.run, plan, self.x, allowed)
-        self.booked(plan.method, since)
-        self.rows += [(self.steps + int(s), since + c, v) for s, c, v in done["rows"]]
-        self.steps += done["steps"]
-        if done["status"] in ("stopped", "failed"):
-            self.y, self.error = done["y"], done["error"]
-            raise Stop(done["status"], done["message"])
-        before = self.estimate
-        self.x = done["y"]
-        after = self.errors.worth(self.look(self.x, self.gradient(self.x))) + self.errors.tail
-        self.tell(f"{plan.method!r} took the loss from about {before:.2g} to {after:.2g}")
+        if plan is not None and plan.expected_cost <= allowed:
+            method, done = plan.method, self.journal.ran(self.run, plan, self.x, allowed)
+            self.rows += [(self.steps + int(s), since + c, v) for s, c, v in done["rows"]]
+            self.x, self.error, self.steps = done["y"], done["error"], self.steps + done["steps"]
+            if done["status"] in ("stopped", "failed"):
+                self.y = self.x
+                raise Stop(done["status"], done["message"])
+        else:
+            method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
+            for _ in quasi_newton(
+                partial(self.h.value, self.level), memory, int(min(MOST, allowed / self.cost(self.i)))
+            ):
+                self.steps += 1
+            self.x = memory.y
+        self.booked(method, since)
+        after = self.errors.whole(self.errors.worth(self.look(self.x, self.gradient(self.x))))
+        self.tell(f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}")
         if after <= before:
             self.record(self.x, after)
-        if self.estimate <= self.eps:
-            self.status = "done"
+        self.status = "done" if self.estimate <= self.eps else "missed"
 
 
 def chosen(

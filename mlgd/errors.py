@@ -66,6 +66,11 @@ class Errors:
         weights = [self.worth(s) / s.size**2 for s in self.shapes if s.size]
         return (share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf]))
 
+    @property
+    def before(self) -> float:
+        """The loss at the zero of the level before the last one asked."""
+        return self.tail / self.ratio**2 if self.ratio else 0.0
+
     def whole(self, now: float) -> float:
         """The loss where the level asked says `now`: errors beyond it that keep their direction add up with what is left."""
         tail = self.tail

@@ -68,6 +68,8 @@ REACHED = {  # levels, start, eps, loss above the minimum
     "zero at the start": (lambda k, y: noisy(k, y) if k else LAM * y, range(8), ZERO, 1e-3, above),
     "start at the end": (noisy, range(9), TARGET, 1e-3, above),
     "logistic": (logistic, range(10), np.zeros(8), 1e-4, lambda y: logistic_loss(y) - least(logistic_loss, 8)),
+    "kinks": (lambda k, y: np.clip(5 * (y - TARGET), -1, 1), [2], ZERO, 1e-2,
+              lambda y: float(np.where(abs(y - TARGET) < 0.2, 2.5 * (y - TARGET) ** 2, abs(y - TARGET) - 0.1).sum())),
     "flat directions": (lambda k, y: np.where(LAM > 0.1, noisy(k, y), 0), range(9), ZERO, 1e-3,
                         lambda y: float(np.where(LAM > 0.1, LAM * (y - TARGET) ** 2, 0).sum()) / 2),
     "overflow nearby": (lambda k, y: np.exp(20 * y) - 1 + off(k), range(9), -np.ones(D), 1e-3,
