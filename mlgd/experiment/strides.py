@@ -6,7 +6,7 @@ With e = y - zero of the finest level, P = I - eta M and the reference r,  E(e_t
 
 In the eigenbasis of M a stride of n steps is exact for a forcing G that is a parabola in the time. The first steps are made one
 by one; then a stride is an eighth of the time passed, over which G hardly bends: what forgets faster has forgotten. Against single
-steps the moments are right to five digits (a test).
+steps the moments are right to four digits (a test).
 """
 
 import numpy as np

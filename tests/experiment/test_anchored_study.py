@@ -1,9 +1,12 @@
+import ast
+
 import numpy as np
 import pytest
 
 from mlgd import audit
+from mlgd.experiment import anchored_search, hindsight
 from mlgd.experiment import anchored_study as study
-from mlgd.experiment import hindsight
+from mlgd.experiment.linear_errors import instance
 
 
 def test_proved_prices_fall_towards_one_gradient():
@@ -20,18 +23,30 @@ def test_anchoring_pays_while_errors_change_slowly():
     assert prices["corrected"][0] < 2
 
 
-def test_rough_errors_gain_nothing_and_lose_nothing_with_a_fitted_coefficient():
+def test_rough_errors_lose_nothing_with_a_coefficient_that_the_draws_tell():
     rng = np.random.default_rng(0)
     start, aside = 0.3 * rng.standard_normal(20), rng.standard_normal((12, 20))
-    points = start + 0.1 * aside / np.linalg.norm(aside, axis=1, keepdims=True)
-    fields = study.fields()
-    assert study.noise(fields["linear in y"], start, points, fitted=False) < 0.01
+    aside /= np.linalg.norm(aside, axis=1, keepdims=True)
+    errors = study.errors()
     for name in ("constant on cells", "fixed-point rounding"):
-        assert study.noise(fields[name], start, points, fitted=False) > 1.2
-        assert study.noise(fields[name], start, points, fitted=True) <= 1
+        h = study.hierarchy(errors[name])
         assert (
-            audit(fields[name], [start, *points[:2], start + aside[3], start + 0.01 * aside[4]]).regularity != "smooth"
+            audit(h, [start, *(start + t * u for t, u in zip((1, 0.5, 0.1, 0.03), aside[:4], strict=True))]).regularity
+            == "rough"
         )
+    error = errors["fixed-point rounding"]
+    (plain, before), (paid, after) = (study.rough_run(error, a, epochs=2, runs=40) for a in (0.0, None))
+    assert plain < paid <= 2 * plain
+    off = after - before
+    assert off.mean() < 5 * off.std() / 40**0.5 + 0.05 * before.mean()
+    assert study.rough_run(error, 1.0, epochs=2, runs=40)[1].mean() > 1.4 * before.mean()
+
+
+def test_mixing_the_outer_steps_helps_where_the_coarse_model_does_not_contract():
+    family = instance(1000, 3, 0, levels=12)
+    assert study.corrections(family, 0, 10, mixed=False) == 60
+    assert study.corrections(family, 0, 10, mixed=True) < 25
+    assert study.corrections(family, 3, 10, mixed=False) == study.corrections(family, 3, 10, mixed=True) <= 5
 
 
 def test_the_heat_source_is_the_one_of_the_library():
@@ -48,15 +63,22 @@ def test_the_heat_source_is_the_one_of_the_library():
 
 def test_features_by_descent_at_the_finest_level_cost_a_gradient_per_step():
     features = study.Features()
-    assert features.price(0.5, 6, [], 10**6, runs=1) == pytest.approx(
-        1 + round(features.price(0.5, 6, [], 10**6, runs=1) - 1)
-    )
-    assert features.price(0.1, 2, [], 30, runs=1) < features.price(0.1, 6, [], 10**6, runs=1)
+    price = features.price(0.5, 6, [], 10**6)
+    assert price == round(price)
+    assert features.price(0.1, 2, [], 30) < features.price(0.1, 6, [], 10**6)
+    assert features.price(0.1, 1, [0.4, 0.1, 0.05, 0.02, 0.01], 0) < features.price(0.1, 6, [], 10**6)
 
 
 def test_the_stored_table_is_what_the_code_gives(book):
     stored = study.means(book / "data" / "hindsight.tsv")
-    row = next(iter(hindsight.table([(100, 6, 1e-2)], [3], {"corrected": hindsight.corrected}))).split("\t")
+    assert all(found["anchored"][2] == found["corrected"][2] == 10 for found in stored.values())
+    assert len(stored) == 20
     lines = (book / "data" / "hindsight.tsv").read_text(encoding="utf-8").splitlines()
-    assert "\t".join(row) in lines
-    assert stored[100, 3.0, 1e-6]["anchored"][0] < 1.5
+    assert "python -m mlgd.experiment.hindsight" in lines[0]
+    methods = {"corrected": hindsight.corrected, "anchored": hindsight.anchored}
+    for row in hindsight.table([(100, 6, 1e-2)], [3], methods):
+        assert row in lines
+    fields = next(line for line in lines if line.startswith("10000\t3\t0.01\t5\tanchored")).split("\t")
+    family = instance(10000, 3, 5, levels=18)
+    again = anchored_search._epochs(family, 1e-2, ast.literal_eval(fields[-1]), True, anchored_search._Exact)
+    assert f"{again.price:.3f}" == f"{float(fields[5]):.3f}"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd.experiment import hindsight
+from mlgd.experiment import hindsight, strides
 from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance, plain_path, water_filling
 
 DRAW = Sampling(0, 3, np.array([0.5, 0.2, 0.1]))
@@ -53,6 +53,20 @@ def test_plain_moments_are_those_of_many_runs(family):
     last, average = after(plain_path(family, Moments.at(family.e0), 1.2, DRAW, 1.05), 25)
     close(family, points, last)
     close(family, averages, average)
+
+
+def test_strides_give_the_moments_of_single_steps():
+    family = instance(300, 3, seed=2, d=20)
+    start, steps = Moments.at(family.e0), 700
+    epoch = strides.Epoch(family, start, 1.9, DRAW)
+    while epoch.time < steps:
+        n = 1 if epoch.time < strides.SINGLE else min(epoch.time // strides.STRIDES, steps - epoch.time)
+        epoch.go(n, epoch.stride(n)[0])
+    literal = after(anchored_path(family, start, 1.9, DRAW), steps)
+    assert epoch.loss() == pytest.approx(literal.loss(family.spectrum), rel=1e-4)
+    assert np.allclose(epoch.moments().second, literal.second, rtol=1e-4, atol=1e-4 * np.abs(literal.second).max())
+    again = strides.Epoch(family, start, 1.9, DRAW)
+    assert strides.reach(again, 1.1 * epoch.loss(), 10**5) < steps
 
 
 def test_without_noise_the_path_is_that_of_the_finest_level(family):
