@@ -34,3 +34,21 @@ def test_a_known_equivalent_mutation_has_a_reason():
         header, *rows = handle.read().splitlines()
     assert header.split("\t") == ["file", "line", "column", "old", "new", "why"]
     assert all(len(row.split("\t")) == 6 and row.split("\t")[5].strip() for row in rows)
+
+
+def test_what_is_called_equivalent_is_a_mutation_of_the_library_as_it_is(root):
+    drawn = {m.key for p in (root / "mlgd").glob("*.py") for m in mutate.mutations(p, f"mlgd/{p.name}")}
+    assert mutate.equivalent() - drawn == set()
+
+
+def test_tests_that_call_the_innermost_function_come_first():
+    mutation = mutate.Mutation("mlgd/part.py", 0, 1, "1", "2", "", 0, number=12)
+    called = [
+        ["mlgd/part.py", 1, 30, ["slow", "outer"]],
+        ["mlgd/part.py", 10, 14, ["slow", "quick"]],
+        ["mlgd/other.py", 12, 12, ["no"]],
+    ]
+    reach = mutate.Reach({"slow": 2.0, "quick": 1.0, "outer": 0.1, "no": 0.0}, called)
+    assert reach.tests(mutation) == ["quick", "slow"]
+    outside = mutate.Mutation("mlgd/part.py", 0, 1, "1", "2", "", 0, number=40)
+    assert reach.tests(outside) == ["outer", "quick", "slow"]
