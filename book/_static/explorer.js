@@ -1,5 +1,6 @@
 // The explorer: predicted prices as sliders move. The formulas come from mlgd.formulas (sympy prints them into the page);
 // what stands here is the bookkeeping of mlgd.plan: whole steps, whole levels, the clamp, what is evaluated.
+// The second chart reads a table that mlgd.compare printed, and goes along straight lines of logarithms between its entries.
 (() => {
   const F = () => window.mlgdFormulas;
 
@@ -80,86 +81,120 @@
       })
       .sort((a, b) => a.cost - b.cost);
   }
-  window.mlgdExplorer = { compare, call };
+
+  // where v lies on an axis: [index, weight] of its neighbours; at the edge beyond it
+  function between(axis, v, f) {
+    let i = 0;
+    while (i + 2 < axis.length && v > axis[i + 1]) i++;
+    const w = Math.min(1, Math.max(0, (f(v) - f(axis[i])) / (f(axis[i + 1]) - f(axis[i]))));
+    return [[i, 1 - w], [i + 1, w]].filter(([, weight]) => weight > 1e-9);
+  }
+
+  // what compare expects of every method on the instance of the table, cheapest first; methods without a plan are left out
+  function expected(gamma, kappa, eps) {
+    const M = window.mlgdPrices, rows = M.gammas.length;
+    const descending = [...M.targets].reverse(), last = M.targets.length - 1;
+    const corners = [];
+    for (const [i, u] of between(M.kappas, kappa, Math.log)) for (const [j, v] of between(M.gammas, gamma, (x) => x))
+      for (const [k, w] of between(descending, eps, Math.log)) corners.push([M.prices[i * rows + j][last - k], u * v * w]);
+    return M.methods
+      .map((method, m) => ({ method, cost: corners.every(([p]) => p[m] !== null) ? Math.exp(corners.reduce((s, [p, w]) => s + w * Math.log(p[m]), 0)) : NaN }))
+      .filter((r) => !Number.isNaN(r.cost))
+      .sort((a, b) => a.cost - b.cost);
+  }
+  window.mlgdExplorer = { compare, call, expected };
+
 
   const SLIDERS = [
-    ["gamma", "rate γ", 0.5, 6, 0.1, 3, (x) => x],
+    ["gamma", "rate γ", 0.5, 8, 0.1, 3, (x) => x],
     ["kappa", "conditioning κ (largest: merely convex)", 0, 5, 0.1, 2, (x) => (x >= 5 ? Infinity : 10 ** x)],
     ["eps", "target ε", -5, 0, 0.1, -2, (x) => 10 ** x],
     ["d0", "distance d₀", -1, 2, 0.1, 0, (x) => 10 ** x],
     ["first", "coarsest level", -3, 6, 1, 1, (x) => x],
   ];
-  // --- drawings: plain SVG, no library ---
-  const COLOURS = { multilevel: "#0072B2", fixed: "#6B6B6B", accelerated: "#D55E00", scheduled: "#009E73" };
-  const DASHES = { multilevel: "", fixed: "6 3", accelerated: "2 2", scheduled: "8 2 2 2" };
+  // --- drawings: plain SVG in the page's own text colour, no library ---
+  const LOOK = {
+    multilevel: ["#0072B2", ""], fixed: ["#6B6B6B", "6 3"], accelerated: ["#D55E00", "2 2"], scheduled: ["#009E73", "8 2 2 2"],
+    refine: ["#E69F00", "4 2"], anchored: ["#CC79A7", "10 3"], corrected: ["#009E73", "1 3"],
+  };
+  const stroke = (m) => `stroke="${LOOK[m][0]}" stroke-width="2" stroke-dasharray="${LOOK[m][1]}"`;
 
   // prices against the target, one curve per method; the target where the reader stands, and the winner on it
-  function curves(P, eps) {
-    const W = 560, H = 300, left = 60, bottom = 40, targets = [];
+  function curves(name, title, at, eps) {
+    const W = 560, H = 300, left = 60, bottom = 58, targets = [];
     for (let e = 0; e >= -5.001; e -= 0.25) targets.push(10 ** e);
-    const table = targets.map((t) => compare(P, t));
-    const here = compare(P, eps), all = table.flat().map((r) => Math.log10(r.cost));
-    const low = Math.floor(Math.min(...all)), high = Math.ceil(Math.max(...all));
+    const table = targets.map(at), here = at(eps), all = table.flat().map((r) => Math.log10(r.cost));
+    if (!here.length) return "";
+    const low = Math.floor(Math.min(...all)), high = Math.max(low + 1, Math.ceil(Math.max(...all)));
     const x = (t) => left + ((Math.log10(t) + 5) / 5) * (W - left - 10);
     const y = (c) => 10 + ((high - Math.log10(c)) / (high - low)) * (H - bottom - 10);
-    const line = (m) => table.map((rank, i) => [targets[i], rank.find((r) => r.method === m).cost]).map(([t, c]) => `${x(t).toFixed(1)},${y(c).toFixed(1)}`).join(" ");
-    const methods = here.map((r) => r.method);
+    const methods = [...new Set(table.flat().map((r) => r.method))].sort();
+    const line = (m) => table.map((rank, i) => [targets[i], rank.find((r) => r.method === m)]).filter(([, r]) => r).map(([t, r]) => `${x(t).toFixed(1)},${y(r.cost).toFixed(1)}`).join(" ");
     const step = Math.max(1, Math.ceil((high - low) / 6));
     let svg = "";
-    for (let d = low; d <= high; d += step) svg += `<line x1="${left}" x2="${W - 10}" y1="${y(10 ** d)}" y2="${y(10 ** d)}" stroke="#ccc"/><text x="${left - 6}" y="${y(10 ** d) + 4}" text-anchor="end">1e${d}</text>`;
-    for (let d = -5; d <= 0; d++) svg += `<text x="${x(10 ** d)}" y="${H - bottom + 18}" text-anchor="middle">1e${d}</text>`;
-    for (const m of methods) svg += `<polyline data-curve="${m}" points="${line(m)}" fill="none" stroke="${COLOURS[m]}" stroke-width="2" stroke-dasharray="${DASHES[m]}"/>`;
-    svg += `<line x1="${x(eps)}" x2="${x(eps)}" y1="10" y2="${H - bottom}" stroke="#1A1A1A" stroke-dasharray="3 3"/>`;
-    svg += `<circle data-winner="${here[0].method}" cx="${x(eps).toFixed(2)}" cy="${y(here[0].cost).toFixed(2)}" r="6" fill="${COLOURS[here[0].method]}" stroke="white"/>`;
-    svg += methods.map((m, i) => `<line x1="${left + 120 * i}" x2="${left + 24 + 120 * i}" y1="${H - 6}" y2="${H - 6}" stroke="${COLOURS[m]}" stroke-width="2" stroke-dasharray="${DASHES[m]}"/><text x="${left + 28 + 120 * i}" y="${H - 2}">${m}</text>`).join("");
-    const said = `Prices against the target. At target ${short(eps)} the cheapest is ${here[0].method} at ${here[0].cost.toExponential(1)}.`;
-    return `<svg class="mlgd-curves" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:11px"><title>${said}</title>${svg}</svg>`;
+    for (let d = low; d <= high; d += step) svg += `<line x1="${left}" x2="${W - 10}" y1="${y(10 ** d)}" y2="${y(10 ** d)}" stroke="currentColor" stroke-opacity="0.2"/><text x="${left - 6}" y="${y(10 ** d) + 4}" text-anchor="end">1e${d}</text>`;
+    for (let d = -5; d <= 0; d++) svg += `<text x="${x(10 ** d)}" y="${H - bottom + 16}" text-anchor="middle">1e${d}</text>`;
+    svg += `<text x="${(left + W) / 2}" y="${H - bottom + 32}" text-anchor="middle">target</text>`;
+    for (const m of methods) svg += `<polyline data-curve="${m}" points="${line(m)}" fill="none" ${stroke(m)}/>`;
+    svg += `<line x1="${x(eps)}" x2="${x(eps)}" y1="10" y2="${H - bottom}" stroke="currentColor" stroke-dasharray="3 3"/>`;
+    svg += `<circle data-winner="${here[0].method}" data-cost="${here[0].cost.toPrecision(12)}" cx="${x(eps).toFixed(2)}" cy="${y(here[0].cost).toFixed(2)}" r="6" fill="${LOOK[here[0].method][0]}" stroke="currentColor"/>`;
+    const wide = (W - left) / methods.length;
+    svg += methods.map((m, i) => `<line x1="${left + wide * i}" x2="${left + 24 + wide * i}" y1="${H - 8}" y2="${H - 8}" ${stroke(m)}/><text x="${left + 28 + wide * i}" y="${H - 4}">${m}</text>`).join("");
+    const said = `${title}: prices against the target. At target ${short(eps)} the cheapest is ${here[0].method} at ${here[0].cost.toExponential(1)}.`;
+    return `<svg class="mlgd-curves" data-chart="${name}" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:11px" fill="currentColor"><title>${said}</title>${svg}</svg>`;
   }
 
-  // the map of the chapter on rivals (fresh errors, tuned in hindsight), with a dot where the reader stands
-  function chart(P, eps, kappa) {
+  // the map of the chapter on rivals, tuned in hindsight, with a ring where the reader stands
+  function chart(gamma, kappa, eps, kind, single) {
     const M = window.mlgdMap;
     if (!M) return "";
     const target = M.targets.reduce((a, b) => (Math.abs(Math.log(b / eps)) < Math.abs(Math.log(a / eps)) ? b : a));
-    const side = 44, left = 50, cells = M.cells.filter((c) => c[0] === target);
-    const W = left + side * M.kappas.length + 10, H = side * 0.6 * M.gammas.length + 50;
+    const wide = 60, tall = 26, left = 50, cells = M.cells.filter((c) => c[0] === kind && c[1] === target);
+    const W = left + wide * M.kappas.length + 10, H = tall * M.gammas.length + 46, rows = M.gammas.length;
     let svg = "";
-    for (const [, k, g, winner, letter, colour, price] of cells) {
-      const i = M.kappas.indexOf(k), j = M.gammas.length - 1 - M.gammas.indexOf(g);
-      svg += `<rect x="${left + i * side}" y="${10 + j * side * 0.6}" width="${side - 1}" height="${side * 0.6 - 1}" fill="${colour}" fill-opacity="0.55"><title>gamma ${g}, kappa ${k}: ${winner}, ${price} gradients</title></rect>`;
-      svg += `<text x="${left + (i + 0.5) * side}" y="${10 + (j + 0.65) * side * 0.6}" text-anchor="middle">${letter} ${price}</text>`;
+    const seen = new Set();
+    for (const c of cells) {
+      const [, , k, g] = c, [name, letter, colour] = M.methods[c[single ? 6 : 4]], price = c[single ? 7 : 5];
+      const i = M.kappas.indexOf(k), j = rows - 1 - M.gammas.indexOf(g);
+      seen.add(`${letter}: ${name}`);
+      svg += `<rect x="${left + i * wide}" y="${10 + j * tall}" width="${wide - 1}" height="${tall - 1}" fill="${colour}" fill-opacity="0.45"><title>gamma ${g}, kappa ${k}: ${name}, ${price} gradients</title></rect>`;
+      svg += `<text x="${left + (i + 0.5) * wide}" y="${10 + (j + 0.65) * tall}" text-anchor="middle">${letter} ${price}</text>`;
     }
-    M.kappas.forEach((k, i) => (svg += `<text x="${left + (i + 0.5) * side}" y="${H - 24}" text-anchor="middle">1e${Math.round(Math.log10(k))}</text>`));
-    M.gammas.forEach((g, i) => (svg += `<text x="${left - 6}" y="${10 + (M.gammas.length - 0.35 - i) * side * 0.6}" text-anchor="end">${g}</text>`));
-    const legend = [...new Set(cells.map((c) => `${c[4]} ${c[3].split(",")[0].split(" ")[0]}`))].join(", ");
-    const place = (list, v, f) => { // between the cells' centres, and at the edge beyond them
-      for (let i = 0; i + 1 < list.length; i++) if (v <= list[i + 1]) return Math.max(0, i + (f(v) - f(list[i])) / (f(list[i + 1]) - f(list[i])));
-      return list.length - 1;
-    };
-    const cx = left + (place(M.kappas, kappa, Math.log) + 0.5) * side;
-    const cy = 10 + (M.gammas.length - 0.5 - place(M.gammas, P.gamma, (v) => v)) * side * 0.6;
-    svg += `<circle data-here="1" cx="${cx.toFixed(1)}" cy="${cy.toFixed(1)}" r="7" fill="none" stroke="#1A1A1A" stroke-width="3"/>`;
-    const said = `Map of winners in hindsight for fresh errors at target ${short(target)}, gamma upwards, kappa to the right; the ring is where the sliders stand.`;
-    return `<svg class="mlgd-map" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:9px"><title>${said}</title>${svg}<text x="${left}" y="${H - 6}">conditioning to the right, rate γ upwards; target ${short(target)}; ${legend}</text></svg>`;
+    M.kappas.forEach((k, i) => (svg += `<text x="${left + (i + 0.5) * wide}" y="${H - 22}" text-anchor="middle">1e${Math.round(Math.log10(k))}</text>`));
+    M.gammas.forEach((g, i) => (svg += `<text x="${left - 6}" y="${10 + (rows - 0.35 - i) * tall}" text-anchor="end">${g}</text>`));
+    const place = (axis, v, f) => between(axis, v, f).reduce((s, [i, w]) => s + i * w, 0);
+    const cx = left + (place(M.kappas, kappa, Math.log) + 0.5) * wide, cy = 10 + (rows - 0.5 - place(M.gammas, gamma, (v) => v)) * tall;
+    svg += `<circle data-here="1" cx="${cx.toFixed(1)}" cy="${cy.toFixed(1)}" r="9" fill="none" stroke="currentColor" stroke-width="3"/>`;
+    const near = (axis, v, f) => axis[Math.round(place(axis, v, f))];
+    const at = cells.find((c) => c[2] === near(M.kappas, kappa, Math.log) && c[3] === near(M.gammas, gamma, (v) => v));
+    const said = `Map of winners in hindsight, ${kind} errors, target ${short(target)} of the starting loss, ${single ? "single gradients only" : "all methods"}; rate upwards, conditioning to the right. Nearest to you: ${M.methods[at[single ? 6 : 4]][0]} at ${at[single ? 7 : 5]} gradients.`;
+    return `<svg class="mlgd-map" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:11px" fill="currentColor"><title>${said}</title>${svg}` +
+      `<text x="${left}" y="${H - 6}">conditioning κ to the right, rate γ upwards; target ${short(target)}</text></svg><p>${[...seen].sort().join("; ")}. Numbers are prices in gradients.</p>`;
   }
 
   const short = (x) => (x === Infinity ? "∞" : Number(x.toPrecision(3)).toString());
   const bar = (share) => `<span class="mlgd-bar" style="width:${(100 * share).toFixed(1)}%"></span>`;
+  const table = (head, rows) => `<table><thead><tr>${head.map((h) => `<th>${h}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
 
   document.addEventListener("DOMContentLoaded", () => {
     const root = document.getElementById("mlgd-explorer");
     if (!root || !F()) return;
-    const form = document.createElement("form");
-    const inputs = {};
-    for (const [name, label, min, max, step, start, map] of SLIDERS) {
+    const form = document.createElement("form"), inputs = {};
+    const field = (label, ...parts) => {
       const row = document.createElement("label");
-      const input = Object.assign(document.createElement("input"), { type: "range", min, max, step, value: start, name });
-      const shown = document.createElement("output");
-      row.append(`${label} `, input, shown);
+      row.append(`${label} `, ...parts);
       form.append(row);
+      parts[0].addEventListener("input", draw);
+      return parts[0];
+    };
+    for (const [name, label, min, max, step, start, map] of SLIDERS) {
+      const shown = document.createElement("output");
+      const input = field(label, Object.assign(document.createElement("input"), { type: "range", min, max, step, value: start, name }), shown);
       inputs[name] = { value: () => map(Number(input.value)), show: (t) => (shown.textContent = t) };
-      input.addEventListener("input", draw);
     }
+    const kind = field("errors on the map", Object.assign(document.createElement("select"), { name: "kind" }));
+    for (const k of ["smooth", "fresh", "rounded"]) kind.append(new Option(k, k));
+    const single = field("single gradients only", Object.assign(document.createElement("input"), { type: "checkbox", name: "single" }));
     const out = document.createElement("div");
     out.setAttribute("aria-live", "polite");
     root.replaceChildren(form, out);
@@ -167,25 +202,24 @@
       const v = Object.fromEntries(Object.entries(inputs).map(([k, i]) => [k, i.value()]));
       Object.entries(inputs).forEach(([k, i]) => i.show(short(v[k])));
       const P = { beta: 1, c: 1, d0: v.d0, gamma: v.gamma, first: v.first, mu: v.kappa === Infinity ? 0 : 1 / v.kappa };
-      const ranked = compare(P, v.eps);
+      const ranked = compare(P, v.eps), hoped = expected(v.gamma, v.kappa, v.eps);
       const logs = ranked.map((r) => Math.log10(r.cost));
       const low = Math.min(...logs) - 0.5, high = Math.max(...logs);
-      const prices = ranked
-        .map((r, i) => `<tr data-method="${r.method}" data-cost="${r.cost.toPrecision(12)}"><th>${r.method}</th>` +
-          `<td>${r.cost.toExponential(2)}</td><td>${r.steps}</td><td class="mlgd-bars">${bar((logs[i] - low) / (high - low))}</td></tr>`)
-        .join("");
+      const prices = ranked.map((r, i) => `<tr data-method="${r.method}" data-cost="${r.cost.toPrecision(12)}"><th>${r.method}</th>` +
+        `<td>${r.cost.toExponential(2)}</td><td>${r.steps}</td><td class="mlgd-bars">${bar((logs[i] - low) / (high - low))}</td></tr>`);
+      const guesses = hoped.map((r) => `<tr data-expected="${r.method}" data-cost="${r.cost.toPrecision(12)}"><th>${r.method}</th><td>${r.cost.toExponential(2)}</td><td>${short(r.cost / hoped[0].cost)}</td></tr>`);
       const plain = ranked.find((r) => r.method === "multilevel");
       const bill = call(P, plain.last.delta, plain.last.sigma);
-      const split = bill.levels
-        .map((l) => `<tr><th>${l.k}</th><td>${short(l.p)}</td><td class="mlgd-bars">${bar(l.p)}</td>` +
-          `<td class="mlgd-bars">${bar(l.share / bill.cost)}</td></tr>`)
-        .join("");
+      const split = bill.levels.map((l) => `<tr><th>${l.k}</th><td>${short(l.p)}</td><td class="mlgd-bars">${bar(l.p)}</td><td class="mlgd-bars">${bar(l.share / bill.cost)}</td></tr>`);
+      const edge = (axis, x) => short(Math.min(Math.max(x, axis[0]), axis[axis.length - 1]));
+      const T = window.mlgdPrices;
       out.innerHTML =
-        `<p><b>${ranked[0].method}</b> is the cheapest of the paper's methods, with proved constants.</p>${curves(P, v.eps)}` +
-        `${chart(P, v.eps, v.kappa)}<table><thead><tr><th>method</th><th>price</th><th>steps</th>` +
-        `<th>price, log scale</th></tr></thead><tbody>${prices}</tbody></table>` +
-        `<table><thead><tr><th>level</th><th colspan="2">probability in multilevel descent</th><th>share of the bill</th></tr></thead>` +
-        `<tbody>${split}</tbody></table>`;
+        `<h3>Proved</h3><p><b>${ranked[0].method}</b> is the cheapest of the paper's methods, with proved constants.</p>` +
+        curves("proved", "With proved constants", (t) => compare(P, t), v.eps) + table(["method", "price", "steps", "price, log scale"], prices) +
+        `<h3>Expected</h3><p><b>${hoped[0].method}</b> is the cheapest of all methods on the instance of the table, at γ = ${edge(T.gammas, v.gamma)}, κ = ${edge(T.kappas, v.kappa)}.</p>` +
+        curves("expected", "Expected on an instance", (t) => expected(v.gamma, v.kappa, t), v.eps) + table(["method", "expected price", "over the cheapest"], guesses) +
+        `<h3>In hindsight</h3>${chart(v.gamma, v.kappa, v.eps, kind.value, single.checked)}` +
+        `<h3>Where the money goes</h3>${table(["level", "probability in multilevel descent", "", "share of the bill"], split)}`;
     }
     draw();
   });

@@ -1,4 +1,4 @@
-"""What the explorer's page is given: the sympy expressions of `mlgd.formulas` as JavaScript, and the map of the chapter on rivals."""
+"""What the explorer's page is given: sympy's formulas as JavaScript, a table of prices from `compare`, and the map of rivals."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import sympy as sp
 
 from mlgd import formulas as F
 
-from .figures_map import SHORT, ranked
+from .figures_map import SECOND_ORDER, SHORT, ranked
 
 PRINTED = {
     "convexT": F.CONVEX["T"],
@@ -24,6 +24,7 @@ PRINTED = {
     "scaleMC": F.SCALE["MC"],
     "scaleETMC": F.SCALE["ETMC"],
 }
+AXES = {"kinds": "kind", "targets": "eps", "kappas": "kappa", "gammas": "gamma"}
 NAMES = {F.eps: "eps", F.d0: "d0", F.first: "first", F.horizon: "horizon"}
 
 
@@ -37,16 +38,23 @@ def javascript() -> str:
     return "window.mlgdFormulas = {\n" + "\n".join(lines) + "\n};"
 
 
-def territory(path: str | Path, kind: str = "fresh") -> str:
-    """`window.mlgdMap`: targets, conditionings, rates and, for each cell of the stored map, its winner, letter, colour and price."""
+def territory(path: str | Path) -> str:
+    """`window.mlgdMap`: its axes, the methods with letter and colour, and in each cell the winner of all and of single gradients."""
     stored = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
-    cells = [c for c in stored if c["kind"] == kind]
-    rows = []
-    for c in cells:
-        winner, price = ranked(c["prices"])[0]
-        rows.append([c["eps"], c["kappa"], c["gamma"], winner, *SHORT[winner], f"{price:.3g}"])
-    found = {
-        name: sorted({c[key] for c in cells})
-        for name, key in (("targets", "eps"), ("kappas", "kappa"), ("gammas", "gamma"))
-    }
-    return f"window.mlgdMap = {json.dumps({**found, 'cells': rows})};"
+    axes = {name: sorted({c[key] for c in stored}) for name, key in AXES.items()}
+    methods, rows = list(SHORT), []
+    for c in stored:
+        row = [c[key] for key in AXES.values()]
+        for without in ((), SECOND_ORDER):
+            winner, price = ranked(c["prices"], without)[0]
+            row += [methods.index(winner), float(f"{price:.3g}")]
+        rows.append(row)
+    shown = {**axes, "methods": [[m, *SHORT[m]] for m in methods], "cells": rows}
+    return f"window.mlgdMap = {json.dumps(shown, separators=(',', ':'))};"
+
+
+def expected(path: str | Path) -> str:
+    """`window.mlgdPrices`: what `compare` expects, on a grid of conditionings, rates and targets, method by method."""
+    stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    shown = {**stored["axes"], "prices": stored["prices"]}
+    return f"window.mlgdPrices = {json.dumps(shown, separators=(',', ':'))};"

@@ -16,6 +16,7 @@ SHORT = {
     "scheduled telescope": ("S", plots.BLUE),
     "anchored telescope": ("R", plots.PURPLE),
 }
+SECOND_ORDER = ("CG, coarse to fine", "corrected coarse model")  # they use products with the Hessian
 
 
 def ranked(prices: dict[str, float], without=()) -> list[tuple[str, float]]:
@@ -39,15 +40,11 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         size = f"{price:.3g}" if price < 1000 else f"{price:.0e}"
         shown = f"{letter} {size}\n" + (f"×{ratio:.2g}" if np.isfinite(ratio) else "alone")
         ax.text(x, y, shown, ha="center", va="center", fontsize=7, color="black")
-    if border is not None:
-        known = np.array([border(g) for g in gammas])
-        ax.plot(
-            np.log10(known / kappas[0]) * (len(kappas) - 1) / np.log10(kappas[-1] / kappas[0]),
-            range(len(gammas)),
-            color="black",
-            ls="--",
-            lw=1.5,
-        )
+    if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
+        x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)
+        rates = np.interp(y, range(len(gammas)), gammas)
+        z = [[border(g, kappas[0] * (kappas[1] / kappas[0]) ** i) for i in x] for g in rates]
+        ax.contour(x, y, np.maximum(z, -9), [0.0], colors="black", linestyles="--", linewidths=1.5)
     ax.set(xlim=(-0.5, len(kappas) - 0.5), ylim=(-0.5, len(gammas) - 0.5))
     ax.set_xticks(range(len(kappas)), [f"$10^{{{np.log10(k):.0f}}}$" for k in kappas])
     ax.set_yticks(range(len(gammas)), [f"{g:g}" for g in gammas])
@@ -57,7 +54,7 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
 def whole(cells: list[dict], views, targets, borders=None) -> None:
     """Columns: (title, kind, methods left out); rows: targets."""
     figure, axes = plt.subplots(
-        len(targets), len(views), figsize=(3.1 * len(views), 4.3 * len(targets)), layout="constrained", sharey=True
+        len(targets), len(views), figsize=(3.1 * len(views), 3.7 * len(targets)), layout="constrained", sharey=True
     )
     for row, eps in zip(np.atleast_2d(axes), targets, strict=True):
         for ax, (title, kind, without) in zip(row, views, strict=True):

@@ -16,6 +16,7 @@ import numpy as np
 from .fields import LEVELS, Family, Instances
 from .responses import BELOW
 
+PATIENCE = 15  # steps without a smaller loss after which a solve is taken to have ended at its smallest
 MOST = 3000  # steps of a solve; the cheapest chains seldom take as many
 
 
@@ -53,7 +54,7 @@ def solve(instances: Instances, y: np.ndarray, fine: int, base: int, steps: int,
         loss = float(f.loss(found).mean())
         if goal >= 0:
             best = min(best, (loss, found, n), key=lambda b: b[0])
-            if loss <= goal or not going.any() or n > best[2] + 15:
+            if loss <= goal or not going.any() or n > best[2] + PATIENCE:
                 return best[1], best[2]
     return found, steps
 
@@ -66,27 +67,30 @@ def play(instances: Instances, chain: Chain) -> np.ndarray:
     return instances.family.loss(y)
 
 
-def tuned(f: Family, seeds, eps: float, corrected: bool) -> list[tuple[Chain, float]]:
-    """Chains that reach eps in the mean over these instances, with the loss they reach."""
-    unit, found = f.unit(eps), {}
+def tuned(f: Family, seeds, eps: float, corrected: bool, gammas) -> dict[float, Chain]:
+    """The cheapest chain at each rate that reaches eps in the mean over these instances."""
+    unit, best = f.unit(eps), {}
     for finest, gap in product(range(unit, min(unit + 2, LEVELS)), (1, 2, 20)):
         ladder = list(range(finest, -1, -gap))[::-1]
         if corrected:
             options = [
                 ([(k, base) for k in [k for k in ladder if k > base] + [finest] * again], patience)
-                for base, again, patience in product(range(max(0, finest - 6), finest), (0, 1, 2), (1.5,))
+                for base, again, patience in product(range(max(0, finest - 6), finest), range(5), (1.5, 4.0))
             ]
         else:
             options = [([(k, k) for k in ladder[i:]], patience) for i in range(len(ladder)) for patience in (1.2, 3.0)]
         for option, patience in options:
-            chain, loss = _hindsight(f, Instances(f, seeds), option, eps, patience)
-            if loss <= eps:
-                found[chain] = loss
-    return list(found.items())
+            chain = _hindsight(f, Instances(f, seeds), option, eps, patience, gammas, best)
+            if chain is not None:
+                best |= {g: chain for g in gammas if g not in best or chain.price(g) < best[g].price(g)}
+    return best
 
 
-def _hindsight(f, instances, option, eps, patience) -> tuple[Chain, float]:
-    """Each solve ends, in the mean over the instances, near the floor of its level, the last one just below eps."""
+def _hindsight(f, instances, option, eps, patience, gammas, best) -> Chain | None:
+    """Each solve ends, in the mean over the instances, near the floor of its level, the last one just below eps.
+
+    None where eps is not reached, or not at a price below the best so far for any rate.
+    """
     y, solves = instances.start, []
     loss = float(f.loss(y).mean())
     for i, (fine, base) in enumerate(option):
@@ -94,9 +98,20 @@ def _hindsight(f, instances, option, eps, patience) -> tuple[Chain, float]:
         goal = BELOW * eps if last else max(BELOW * eps, patience * f.floors[fine])
         if loss <= goal:
             continue
-        y, n = solve(instances, y, fine, base, MOST, goal)
+        most = max(0, min(MOST, max(_affordable(solves, fine, base, g, best) for g in gammas)))
+        y, n = solve(instances, y, fine, base, min(MOST, int(most) + PATIENCE + 1), goal)
         loss = float(f.loss(y).mean())
         solves.append((fine, base, n))
+        if n > most:
+            return None
         if loss > 2 or loss <= BELOW * eps:
             break
-    return Chain(tuple(solves)), loss
+    return Chain(tuple(solves)) if loss <= eps else None
+
+
+def _affordable(solves, fine, base, gamma, best) -> float:
+    """Steps that another solve may take before the chain costs more than the best so far."""
+    if gamma not in best:
+        return math.inf
+    paid = Chain((*solves, (fine, base, 0))).price(gamma)
+    return (best[gamma].price(gamma) - paid) / 2.0 ** (gamma * base)

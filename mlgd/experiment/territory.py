@@ -38,14 +38,10 @@ METHODS = (
 
 def by_runs(f: Family, eps: float, corrected: bool, gammas: Iterable[float]) -> dict[float, tuple[krylov.Chain, float]]:
     """The cheapest chain at each rate, chosen on the tuning instances, with its mean loss over eps on the reporting ones."""
-    found, reported = krylov.tuned(f, TUNING, eps, corrected), {}
-    best = {}
-    for gamma in gammas if found else ():
-        chain = min((c for c, _ in found), key=lambda c: c.price(gamma))
-        if chain not in reported:
-            reported[chain] = float(krylov.play(Instances(f, REPORTING), chain).mean()) / eps
-        best[gamma] = (chain, reported[chain])
-    return best
+    found, reported = krylov.tuned(f, TUNING, eps, corrected, gammas), {}
+    for chain in set(found.values()):
+        reported[chain] = float(krylov.play(Instances(f, REPORTING), chain).mean()) / eps
+    return {gamma: (chain, reported[chain]) for gamma, chain in found.items()}
 
 
 def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]:
@@ -81,14 +77,17 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
 # --- borders ---------------------------------------------------------------------------------------------------------------
 
 
-def telescope_price(gamma: float) -> float:
-    """What a plain telescope costs on fresh errors, in gradients, where its coarsest level is nearly free; gamma > 2.
+def telescope_price(gamma: float, kappa: float, eps: float, levels: int) -> float:
+    """What a plain telescope costs on fresh errors, in gradients, with so many levels below the one that eps needs.
 
     A lasting error a_K costs half of eps, and the noise may cost the other half. Averaged over W calls of variance s^2 it
     costs s^2/W times what a lasting square costs, and a call costs (sum of sqrt(v_k c_k))^2/s^2: W and s^2 drop out. With
-    v_k = 5/2 a_k^2, ten times the lasting square a_k^2/4, the sum is geometric.
+    v_k = 5/2 a_k^2, ten times the lasting square a_k^2/4, the sum over m levels is geometric. The level below them is looked
+    at in every step, and descent of step near 2/beta takes kappa/4 ln(1/eps) of them.
     """
-    return 10 * (1 + 2**-gamma) / (1 - 2 ** (1 - gamma / 2)) ** 2
+    drawn = np.arange(1, levels + 1)
+    total = np.cumsum(2.0 ** ((drawn - 1) * (1 - gamma / 2)))
+    return float((10 * (1 + 2**-gamma) * total**2 + kappa / 4 * np.log(1 / eps) * 2.0 ** (-gamma * drawn)).min())
 
 
 def nesterov_price(kappa: float, gamma: float) -> float:
@@ -96,14 +95,12 @@ def nesterov_price(kappa: float, gamma: float) -> float:
     return np.sqrt(kappa) / 2 * np.log(16) / (1 - 2**-gamma)
 
 
-def border(gamma: float) -> float:
-    """The conditioning beyond which the telescope is cheaper than Nesterov's method, by the two formulas; infinite for gamma <= 2."""
-    return (telescope_price(gamma) / nesterov_price(1.0, gamma)) ** 2 if gamma > 2 else np.inf
-
-
-def levels_saved(f: Family, eps: float) -> float:
-    """How many levels below the one that eps needs a coarse model may lie: its error must be below mu d0 to be corrected."""
-    return float(np.log2(f.d0 / f.kappa / f.accuracy[f.unit(eps)]))
+def pays(gamma: float, kappa: float, eps: float) -> float:
+    """The logarithm of Nesterov's price over the telescope's: positive where the telescope pays, by the formulas."""
+    levels = Family(kappa).unit(eps)
+    return (
+        float(np.log(nesterov_price(kappa, gamma) / telescope_price(gamma, kappa, eps, levels))) if levels else -np.inf
+    )
 
 
 def main() -> None:

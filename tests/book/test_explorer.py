@@ -1,13 +1,20 @@
-"""The explorer: its printed formulas are the plan's, and its sliders show mlgd.compare's numbers to six digits."""
+"""The explorer: its printed formulas are the plan's, its table is compare's, and its sliders show both to six digits."""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.interpolate import RegularGridInterpolator
 
 from mlgd import Problem, compare
 from mlgd import formulas as F
-from mlgd.book.explorer import PRINTED, javascript, territory
+from mlgd.book.explorer import PRINTED, expected, javascript, territory
+from mlgd.book.figures_map import SECOND_ORDER
+from mlgd.experiment.prices import prices
+
+DATA = Path(__file__).parents[2] / "book/data"
+TABLE = json.loads((DATA / "prices.json").read_text(encoding="utf-8"))
 
 # slider positions: gamma, log10 kappa (5: convex), log10 eps, log10 d0, coarsest level
 SETTINGS = [(3, 2, -2, 0, 1), (1.2, 5, -1.5, 0.5, 0), (2, 3, -3, -0.5, 2), (4.5, 1, -1, 1, -1), (2, 5, -2, 0, 1)]
@@ -70,26 +77,86 @@ def test_another_formula_would_show_other_numbers(visit, html):
 def test_curves_and_map_move_with_the_sliders(visit, html):
     """The winner's dot stands on compare's price; the ring stands where rate and conditioning lie; nothing is asked of the net."""
     page, problems = visit(html / "book" / "explorer.html")
-    page.wait_for_selector("#mlgd-explorer svg.mlgd-curves")
-    assert page.locator("#mlgd-explorer polyline[data-curve]").count() == 4
+    page.wait_for_selector("#mlgd-explorer svg[data-chart=proved]")
+    drawn = [page.locator(f"#mlgd-explorer svg[data-chart={name}] polyline").count() for name in ("proved", "expected")]
+    assert drawn == [4, 5]
     best = compare(Problem(beta=1, c=1, d0=1, gamma=3, mu=0.01, first=1), 0.01).best
-    assert page.locator("#mlgd-explorer circle[data-winner]").get_attribute("data-winner") == best.method
+    assert page.locator("svg[data-chart=proved] circle").get_attribute("data-winner") == best.method
     before = page.locator("#mlgd-explorer circle[data-here]").get_attribute("cx")
     slider = page.locator("#mlgd-explorer input[name=kappa]")
     slider.focus()
     slider.press("ArrowRight")
     assert float(page.locator("#mlgd-explorer circle[data-here]").get_attribute("cx")) > float(before)
-    said = page.locator("#mlgd-explorer svg.mlgd-curves").get_attribute("aria-label")
-    assert "cheapest" in said
+    for chart in page.locator("#mlgd-explorer svg.mlgd-curves").all():
+        assert "cheapest" in chart.get_attribute("aria-label")
     assert problems == []
     page.close()
 
 
+@pytest.mark.built
+def test_the_map_follows_the_kind_of_error_and_the_methods_allowed(visit, html):
+    page, problems = visit(html / "book" / "explorer.html")
+    page.wait_for_selector("svg.mlgd-map")
+    said = {page.locator("svg.mlgd-map").get_attribute("aria-label")}
+    page.locator("#mlgd-explorer select[name=kind]").select_option("fresh")
+    said.add(page.locator("svg.mlgd-map").get_attribute("aria-label"))
+    page.locator("#mlgd-explorer input[name=single]").focus()
+    page.keyboard.press("Space")
+    said.add(page.locator("svg.mlgd-map").get_attribute("aria-label"))
+    assert len(said) == 3
+    assert problems == []
+    page.close()
+
+
+def between(gamma, kappa, eps):
+    """The table between its entries, by another hand: linear in rate, log of conditioning, log of target and log of price."""
+    axes = TABLE["axes"]
+    shape = [len(axes[name]) for name in ("kappas", "gammas", "targets", "methods")]
+    values = np.log(np.array(TABLE["prices"], float).reshape(shape))[:, :, ::-1]
+    points = (np.log(axes["kappas"]), axes["gammas"], np.log(axes["targets"])[::-1])
+    found = RegularGridInterpolator(points, values)([[np.log(kappa), gamma, np.log(eps)]])[0]
+    return {m: float(np.exp(v)) for m, v in zip(axes["methods"], found, strict=True) if np.isfinite(v)}
+
+
+@pytest.mark.built
+def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
+    page, problems = visit(html / "book" / "explorer.html")
+    page.wait_for_selector("#mlgd-explorer tr[data-expected]")
+    for gamma, kappa, eps in ((3, 2, -2), (4.4, 2.7, -3.3), (1.5, 1, -0.5), (8, 4, -5)):
+        for name, position in (("gamma", gamma), ("kappa", kappa), ("eps", eps)):
+            slider = page.locator(f"#mlgd-explorer input[name={name}]")
+            slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position)
+        shown = page.eval_on_selector_all(
+            "#mlgd-explorer tr[data-expected]", "rows => rows.map(r => [r.dataset.expected, Number(r.dataset.cost)])"
+        )
+        known = between(gamma, 10.0**kappa, 10.0**eps)
+        assert [m for m, _ in shown] == sorted(known, key=known.get)
+        for method, cost in shown:
+            assert cost == pytest.approx(known[method], rel=1e-6)
+    assert problems == []
+    page.close()
+
+
+@pytest.mark.parametrize(("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1)])
+def test_the_table_is_what_compare_expects(kappa, gamma, eps):
+    axes = TABLE["axes"]
+    row = TABLE["prices"][axes["kappas"].index(kappa) * len(axes["gammas"]) + axes["gammas"].index(gamma)]
+    assert row[axes["targets"].index(eps)] == pytest.approx(prices(kappa, gamma, eps), rel=1e-6)
+
+
+def test_the_page_carries_the_stored_table():
+    shown = json.loads(expected(DATA / "prices.json").removeprefix("window.mlgdPrices = ").removesuffix(";"))
+    assert shown["prices"] == TABLE["prices"]
+
+
 def test_the_map_on_the_page_is_the_stored_one():
-    path = Path(__file__).parents[2] / "book/data/territory.json"
-    shown = json.loads(territory(path).removeprefix("window.mlgdMap = ").removesuffix(";"))
-    stored = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["kind"] == "fresh"]
+    shown = json.loads(territory(DATA / "territory.json").removeprefix("window.mlgdMap = ").removesuffix(";"))
+    stored = json.loads((DATA / "territory.json").read_text(encoding="utf-8"))["cells"]
     assert len(shown["cells"]) == len(stored)
-    for (eps, kappa, gamma, winner, *_, price), cell in zip(shown["cells"], stored, strict=True):
-        assert (eps, kappa, gamma) == (cell["eps"], cell["kappa"], cell["gamma"])
-        assert cell["prices"][winner] == min(cell["prices"].values()) == pytest.approx(float(price), rel=0.01)
+    names = [name for name, *_ in shown["methods"]]
+    for (*place, best, price, single, alone), cell in zip(shown["cells"], stored, strict=True):
+        assert place == [cell[name] for name in ("kind", "eps", "kappa", "gamma")]
+        prices = cell["prices"]
+        assert prices[names[best]] == min(prices.values()) == pytest.approx(price, rel=0.01)
+        left = {m: p for m, p in prices.items() if m not in SECOND_ORDER}
+        assert left[names[single]] == min(left.values()) == pytest.approx(alone, rel=0.01)

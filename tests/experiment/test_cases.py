@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlgd.experiment import cases
+from mlgd.experiment import cases, inhabitants
 
 
 def test_levels_of_the_cube_approach_the_gradient_of_the_loss_that_judges():
@@ -26,3 +26,52 @@ def test_least_absolute_deviations_jump():
     moved = [np.linalg.norm(case.h.value(2, y + t) - case.h.value(2, y)) for t in np.linspace(0, 0.05, 200)]
     assert len(set(np.round(moved, 6))) < 120  # constant between jumps, up to the ridge
     assert max(moved) > 0.01
+
+
+def test_extrapolation_cancels_the_error_of_first_order():
+    case, y = cases.cube(), np.array([0.2, -0.5, 0.1])
+    slope = [(case.loss(y + 1e-6 * e) - case.loss(y - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    better = cases.extrapolated(case)
+    off = [np.linalg.norm(better.h.value(k, y) - slope) for k in (3, 4)]
+    assert off[1] < 0.3 * off[0] < 0.1 * np.linalg.norm(case.h.value(3, y) - slope)
+    assert better.h.cost(4) == case.h.cost(4) + case.h.cost(3)
+
+
+def test_a_corrected_model_pays_for_its_fine_gradients():
+    case = cases.cube()
+    eps = 1e-3 * case.loss(case.start)
+    price, said, _ = cases.corrected(case, eps)
+    assert case.h.cost(3) < price < cases.rival(case, eps, False)[0]
+    assert "under" in said
+
+
+def test_the_gradient_of_the_logistic_loss_is_its_slope_beyond_the_ladder():
+    case = inhabitants.logistic(samples=8)
+    y, e = np.linspace(-1, 1, 8), np.eye(8)[2]
+    slope = (case.loss(y + 1e-5 * e) - case.loss(y - 1e-5 * e)) / 2e-5
+    off = [abs(case.h.value(k, y)[2] - slope) for k in (2, 3, 4, 5)]
+    assert off[3] < 0.5 * off[0]
+
+
+def test_no_method_is_below_the_minimum_of_the_absolute_deviations():
+    source = inhabitants.Deviations()
+    best, _ = source.primal_dual(99, np.zeros(16), np.zeros(98), 30_000)
+    more, _ = source.primal_dual(99, best, np.zeros(98), 30_000)
+    assert source.value(best) - source.value(more) < 1e-4 * source.value(np.zeros(16))
+
+
+def test_an_inner_solver_stopped_early_is_off_anew_at_every_point_and_less_at_finer_levels():
+    case, _ = inhabitants.stopped()
+    y = np.ones(16)
+    assert (case.h.value(2, y) == case.h.value(2, y)).all()
+    near = [np.linalg.norm(case.h.value(k, y) - case.h.value(k, y + 1e-9)) for k in (2, 4)]
+    assert near[0] > 2 * near[1] > 1e-6
+
+
+def test_a_telescope_in_hindsight_reaches_what_it_says():
+    case = cases.cube()
+    eps = 1e-2 * case.loss(case.start)
+    price, said, loss = inhabitants.telescoped(case, eps, most=40)
+    assert np.isfinite(price)
+    assert loss < 3
+    assert "steps" in said
