@@ -46,6 +46,7 @@ class Choices:
         self.rows: list[tuple[int, float, float]] = []
         self.y0 = self.x = self.y = y0
         self.steps, self.i = 0, 0  # steps made, and the rank of the level that is asked
+        self.arrived = 0.0  # what had been paid when it was first asked
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
         self.base, self.products = 0, 40  # the least rank that curvature is taken from; evaluations that a look took
         self.errors = Errors(alone=len(self.h.levels) == 1)
@@ -202,6 +203,7 @@ class Choices:
     def descend(self) -> None:
         g = self.gradient(self.x)
         here = self.look(self.x, g)
+        self.arrived = self.journal.meter.total
         self.record(self.x, math.inf)
         averaged, downward = 1, 0
         for _ in range(ROUNDS):
@@ -236,16 +238,19 @@ class Choices:
                 ):
                     continue
             self.record(self.x, self.errors.whole(now))
-            if self.estimate <= self.aim and (gain < 1 or noisy):
+            if self.estimate <= self.aim and (gain < 1 or noisy) and not self.errors.blind(here):
                 return self.end(self.x, self.estimate, f"level {self.level} is fine enough")
             enough = tail <= ENOUGH * self.aim
             goal = self.aim - tail if enough else tail / 2
+            goal = now / 4 if self.errors.blind(here) else goal  # what hides must be seen to fall
             downward = downward + 1 if here.downward and self.i > 1 else 0
             if downward > 2:
                 return self.settle(here, noisy)
             if now > goal and not noisy:
                 again, finer, up = self.again(here, gain, goal / now), self.finer(here), (1 + enough) * self.up
-                allowed = self.left if math.isfinite(up) else min(self.left, LAST * self.journal.meter.total)
+                allowed = min(self.left, 2 * up if math.isfinite(up) else LAST * self.arrived) - (
+                    self.journal.meter.total - self.arrived
+                )
                 if again <= min(finer, up, allowed):
                     continue
                 if finer <= min(up, allowed):
@@ -260,7 +265,7 @@ class Choices:
             if math.isinf(self.up):
                 return self.settle(here, noisy)
             averaged, before, previous = 1, here, g
-            self.i += 1
+            self.i, self.arrived = self.i + 1, self.journal.meter.total
             g = self.gradient(self.x)
             self.errors.increments.append(g - previous)
             here = self.look(self.x, g)
@@ -270,7 +275,7 @@ class Choices:
                 f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {self.errors.tail:.2g}"
             )
             self.record(self.x, max(self.errors.whole(now), self.errors.before))
-            if self.estimate <= self.aim and g.any():
+            if self.estimate <= self.aim and g.any() and not self.errors.blind(here):
                 return self.end(self.x, self.estimate, f"level {self.level} says that this is enough")
         return self.settle(here, False)
 
@@ -332,7 +337,7 @@ class Choices:
         self.status = "done"
 
     def rests(self) -> None:
-        how = "that go on as they fell so far" if len(self.errors.increments) > 1 else "half as large as its increment"
+        how = "that go on as they fell so far" if len(self.errors.increments) > 1 else "as large as its increment"
         beyond_it = f", and errors beyond it {how}" if self.errors.increments else ""
         self.basis = f"the gradient of level {self.level} weighed by curvature of coarser levels{beyond_it}"
         if not self.errors.increments:

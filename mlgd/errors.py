@@ -10,6 +10,7 @@ from .curvature import Look
 from .rates import beyond
 
 ROUGH = 0.004  # of an increment's square: from here on errors are said to jump from point to point
+NEARLY_ALL = 50.0  # times what is seen: where more than that hides, an estimate rests on nothing
 DEEPEST = 4.0  # times the loss that can be seen below the noise of products: what may lie there, at most
 
 
@@ -31,6 +32,10 @@ class Errors:
         """The loss that a look stands for: what is seen, and what may be hidden."""
         return found.seen + self.depth * found.hidden
 
+    def blind(self, found: Look) -> bool:
+        """Whether most of the loss hides below the noise of products, and steps do not show how much it is."""
+        return self.depth >= DEEPEST and self.depth * found.hidden > NEARLY_ALL * found.seen
+
     def deepen(self, before: Look, after: Look) -> None:
         """A step leaves a share 1 - lambda/floor of what is hidden: so much for the eigenvalues there."""
         if before.hidden > 0 and after.level == before.level and not self.rough:
@@ -48,10 +53,15 @@ class Errors:
 
     @property
     def cosine(self) -> float:
-        """Between increments, in the mean over the last three; no less than that of errors with directions of their own."""
+        """Between increments, in the mean over the last three; no less than that of errors with directions of their own.
+
+        One increment tells nothing: errors may all have one direction, and then they add up.
+        """
         own, last = -self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()]
-        if self.rough or len(last) < 2:
+        if self.rough:
             return own
+        if len(last) < 2:
+            return 1.0
         last = [d / np.linalg.norm(d) for d in last]
         return max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(last)])))
 
