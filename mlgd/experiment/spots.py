@@ -30,7 +30,7 @@ CELLS = [
     (8.0, 1e4, 0),
 ]
 LINEAR = ("Nesterov, coarse to fine", "plain telescope", "accelerated telescope", "scheduled telescope")
-TOOL = range(200, 204)  # instances that nothing was tuned on, and that the tool's author did not look at
+TOOL = range(200, 210)  # instances that nothing was tuned on, and that the tool's author did not look at
 PATIENCE = (
     100_000  # evaluations, of any level, after which a run of the tool is broken off (its status is then "failed")
 )
