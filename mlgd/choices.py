@@ -110,7 +110,8 @@ class Choices:
         else:
             about = "nothing is known of the loss reached"
         missed = f"eps = {self.eps:g} was not reached" if self.status == "missed" and self.eps is not None else ""
-        if (rest := self.journal.meter.total - sum(self.spent.values())) > 0:
+        rest = self.journal.meter.total - sum(self.spent.values())
+        if rest > 1e-9 * self.journal.meter.total:  # more than rounding
             self.spent["unfinished"] = rest
         return Result.of(
             self.y.copy(), self.journal.meter, self.rows, self.steps, self.status,
