@@ -1,5 +1,8 @@
 """The real problems of the chapter on one's own hierarchy: levels that approach the judge's gradient, and a rival that gets there."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 from mlgd.experiment import cases, inhabitants
@@ -75,3 +78,14 @@ def test_a_telescope_in_hindsight_reaches_what_it_says():
     assert np.isfinite(price)
     assert loss < 3
     assert "steps" in said
+
+
+def test_the_stored_races_are_those_of_the_code():
+    """The rivals of the smallest race."""
+    path = Path(__file__).parents[2] / "book/data/cases.json"
+    stored = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    assert [row["case"] for row in stored] == list(cases.CASES)
+    make, target = cases.CASES["loose"]
+    case = make()
+    for method, row in stored[0]["rivals"].items():
+        assert cases.RIVALS[method](case, target * case.loss(case.start))[:2] == (row["price"], row["with"])
