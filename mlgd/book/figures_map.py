@@ -12,7 +12,7 @@ SHORT = {
     "CG, coarse to fine": ("CG", plots.ORANGE),
     "corrected coarse model": ("C", plots.GREEN),
     "plain telescope": ("T", plots.SKY),
-    "accelerated telescope": ("A", plots.SKY),
+    "accelerated telescope": ("A", "#999933"),
     "scheduled telescope": ("S", plots.BLUE),
     "anchored telescope": ("R", plots.PURPLE),
 }
@@ -22,6 +22,16 @@ SECOND_ORDER = ("CG, coarse to fine", "corrected coarse model")  # they use prod
 def ranked(prices: dict[str, float], without=()) -> list[tuple[str, float]]:
     """Methods by price, cheapest first."""
     return sorted(((m, p) for m, p in prices.items() if m not in without), key=lambda pair: pair[1])
+
+
+def digits(number: float, count: int = 2) -> str:
+    """A number to so many digits, in full: 210,000 and not 2.1e+05."""
+    return f"{float(f'{number:.{count}g}'):,.0f}" if number >= 10 ** (count - 1) else f"{number:.{count}g}"
+
+
+def part(eps: float) -> str:
+    """A target as a part of the starting loss."""
+    return f"1/{1 / eps:.0f}"
 
 
 def panel(ax, cells: list[dict], without=(), border=None) -> None:
@@ -37,9 +47,8 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
         strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
         ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
-        size = f"{price:.3g}" if price < 1000 else f"{price:.0e}"
-        shown = f"{letter} {size}\n" + (f"×{ratio:.2g}" if np.isfinite(ratio) else "alone")
-        ax.text(x, y, shown, ha="center", va="center", fontsize=7, color="black")
+        shown = f"{letter} {digits(price, 3)}\n" + (f"×{digits(ratio)}" if np.isfinite(ratio) else "alone")
+        ax.text(x, y, shown, ha="center", va="center", fontsize=8, color="black")
     if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
         x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)
         rates = np.interp(y, range(len(gammas)), gammas)
@@ -60,7 +69,7 @@ def whole(cells: list[dict], views, targets, borders=None) -> None:
         for ax, (title, kind, without) in zip(row, views, strict=True):
             chosen = [c for c in cells if c["kind"] == kind and c["eps"] == eps]
             panel(ax, chosen, without, (borders or {}).get((title, eps)))
-            ax.set_title(f"{title}\ntarget {eps:.2g} of the start", fontsize=9)
+            ax.set_title(f"{title}\ntarget {part(eps)} of the start", fontsize=9)
     for ax in np.atleast_2d(axes)[-1]:
         ax.set_xlabel("conditioning κ")
     for ax in np.atleast_2d(axes)[:, 0]:
