@@ -35,7 +35,11 @@ def minimize(
     checkpoint=None,
     executor=None,
 ) -> Result:
-    """Run a plan on a hierarchy from y0.
+    """Minimize from y0: run a plan, or without one measure, step and judge until a loss of eps above the minimum.
+
+    Without a plan, levels are asked from the coarsest upwards, no finer than `eps` needs or `max_cost` pays for, and steps
+    use the curvature of coarser ones. `result.estimate` is the loss that is believed, `result.choices` says why, and
+    `result.promise` is 'measured' (an estimate) or 'none'.
 
     `loss` is recorded at about 200 steps, uncharged. `callback(state)` is called after every step and ends the run by
     returning True or raising StopIteration; `max_cost` ends it before the evaluation that would pass that price. A level

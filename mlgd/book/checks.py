@@ -65,6 +65,12 @@ def _short(value, digits: int = 3) -> str:
 # --- symbolic evidence -------------------------------------------------------------------------------------
 
 
+def _tex(expression: sp.Expr) -> str:
+    """LaTeX in which the logarithm of a large power is written out, 256 log 2 and not 78 digits."""
+    large = lambda e: isinstance(e, sp.log) and e.args[0].is_Integer and e.args[0] > 10**6  # noqa: E731
+    return sp.latex(expression.replace(large, lambda e: sp.expand_log(e)))
+
+
 def identity(ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail: Text = ()) -> Check:
     """lhs == rhs exactly; both may be tuples. Near misses are made of each right side; `near` adds one to the first."""
     source = Source(sys._getframe(1), identity)
@@ -83,7 +89,7 @@ def identity(ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail:
         _sound(kind and why, f"{ids}: near={near} is no near miss of {right}, or why= is missing")
         _need(not is_zero(left - sp.sympify(near)), f"{ids}: the near miss {near} is not refused")
         twin = f"{why}, ${sp.latex(sp.sympify(near))}$"
-    shown = [(sp.latex(left), sp.latex(right)) for left, right in pairs]
+    shown = [(_tex(left), _tex(right)) for left, right in pairs]
     lines = [f"${a}={b}$" for a, b in shown if a != b]
     alone = ", ".join(dict.fromkeys(f"${a}$" for a, b in shown if a == b))
     lines = _tuple(detail) if detail else (*lines, *([f"both sides: {alone}"] if alone else []))
