@@ -5,7 +5,6 @@ import logging
 import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 import long_run
 import numpy as np
 import pytest
+from kills import killed
 from long_run import bits, loss, setting
 
 from mlgd import Hierarchy, LevelError, Problem, checkpoints, minimize, plan
@@ -99,32 +99,17 @@ def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     assert bits(minimize(h, y0, p, checkpoint=tmp_path / "b")) == bits(whole)  # the generator comes from the file
 
 
-def kill_and_resume(tmp_path, steps, seconds, times, longest, seed):
-    """Start the script again and again, killing it at random moments; the number of kills that met a running process."""
-    path, out = tmp_path / "file", tmp_path / "result"
-    rng, killed = np.random.default_rng(seed), 0
-    command = [sys.executable, str(SCRIPT), str(path), str(out), str(steps), str(seconds)]
-    while killed < times and not out.exists():
-        process = subprocess.Popen(command)
-        try:
-            process.wait(timeout=float(rng.uniform(0.3, longest)))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-    if not out.exists():
-        subprocess.run(command, check=True)
-    return killed, out.read_bytes()
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_path):
     steps = 20_000
     h, y0, p = setting(steps)
     whole = bits(minimize(h, y0, p, rng=7, loss=loss))
-    killed, found = kill_and_resume(tmp_path, steps, 0.001, times=4, longest=0.9, seed=11)
-    assert found == whole
-    assert killed >= 2
+    path, out = tmp_path / "file", tmp_path / "result"
+    command = [sys.executable, str(SCRIPT), str(path), str(out), str(steps), "0.001"]
+    met = [killed(command, path, int(n)) for n in np.random.default_rng(11).integers(1, 9, 4)]
+    subprocess.run(command, check=True)
+    assert met == [True] * 4
+    assert out.read_bytes() == whole
 
 
 def test_a_failed_level_can_be_mended_and_the_run_resumed(tmp_path):

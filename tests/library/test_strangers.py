@@ -1,13 +1,13 @@
 """Problems of other people's kinds, nothing given, warnings as errors: each ends near eps or says in a sentence why not."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kills import killed
 
 from mlgd import Hierarchy, minimize
 
@@ -131,16 +131,9 @@ open(sys.argv[2], "wb").write(run.y.tobytes() + np.float64(run.cost).tobytes())
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_path):
     whole = minimize(Hierarchy(noisy, price, range(9)), ZERO, eps=1e-3, rng=0)
-    path, out, rng, killed = tmp_path / "file", tmp_path / "result", np.random.default_rng(3), 0
-    for wait in [*rng.uniform(0.2, 1.2, 6), None]:
-        if out.exists():
-            break
-        child = subprocess.Popen([sys.executable, "-c", CHILD, str(path), str(out)], cwd=Path(__file__).parent)
-        try:
-            child.wait(timeout=wait)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-            killed += 1
-    assert killed >= 2
+    path, out = tmp_path / "file", tmp_path / "result"
+    command = [sys.executable, "-c", CHILD, str(path), str(out)]
+    met = [killed(command, path, n, cwd=Path(__file__).parent) for n in (1, 3, 2, 1)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parent)
+    assert met == [True] * 4
     assert out.read_bytes() == whole.y.tobytes() + np.float64(whole.cost).tobytes()

@@ -1,0 +1,24 @@
+"""Kill a process by what it has written and not by the clock: on any machine it is met in the middle of its work."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+
+def killed(command: list[str], path: Path, writes: int, **options) -> bool:
+    """Start a process and kill it once its file was written so many times; False if it ended before."""
+    process, last = subprocess.Popen(command, **options), _written(path)
+    while writes and process.poll() is None:
+        if (now := _written(path)) != last:
+            last, writes = now, writes - 1
+    process.send_signal(signal.SIGKILL)
+    return process.wait() < 0
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    """What changes when the file is replaced."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
