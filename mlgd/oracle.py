@@ -14,7 +14,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from .hierarchy import Hierarchy
-from .ladders import optimum
+from .ladders import bridges, optimum
 from .lazy import formulas
 
 RECIPES = 4096  # outcomes whose sums are remembered
@@ -260,14 +260,6 @@ class Telescope:
             np.array([h.shares(k) for k in levels]),
         )
         return cls(h, {levels[i]: q for i, q in zip(chain, p.tolist(), strict=True)})
-
-
-def bridges(norms: np.ndarray) -> np.ndarray:
-    """All norms ||A_j - A_i||, i < j, from those of consecutive levels (by the triangle inequality), or as given."""
-    if norms.ndim == 2:
-        return norms
-    total = np.cumsum(norms)
-    return np.triu(total[None, :] - total[:, None], 1)
 
 
 def _scale(levels, accuracy, free, sigma, gamma) -> float:

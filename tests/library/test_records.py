@@ -24,8 +24,7 @@ from mlgd.epochs import Calls, Epoch, Setting, _last, _shares, average_loss, che
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import Declared
 from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
-from mlgd.ladders import _shares as neighbours
-from mlgd.ladders import optimum, paths, polished
+from mlgd.ladders import optimum, polished
 from mlgd.oracle import Draw
 from mlgd.plans import Budget, Comparison, NotApplicable, Plan, Stage
 from mlgd.refine import conjugate_curve, nesterov_responses
@@ -151,9 +150,9 @@ def ladders():
         v = np.triu((norms[None, :] - 1.1 * norms[:, None]) ** 2, 1)
         flags = np.array([False] + [shared] * (n - 1))
         for variance in (1e-4, 0.05, 2.0):
-            out.append([optimum(cost, v, variance, flags), sorted(paths(cost, np.maximum(v, 1e-300), variance, flags))])
+            out.append(optimum(cost, v, variance, flags))
         chains = [(0, n - 1), tuple(range(n)), (n - 2, n - 1)]
-        out.append([polished(chains, cost, v, 0.3, flags), neighbours(n, flags)])
+        out.append(polished(chains, cost, v, 0.3, flags))
     return out
 
 
