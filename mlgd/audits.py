@@ -5,7 +5,7 @@ Levels are deterministic, so nothing is sampled: one evaluation per level and po
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,8 @@ class Audit:
     """What `audit` found: per level bias, increment, price and change; the fitted laws; warnings with remedies.
 
     `bias`, `increment`: the largest over the points; `change`: the largest |D_k(y) - D_k(y')|/|y - y'| of the
-    increments D_k = A_k - A_{k-}. `gamma` has the range `gamma_range`; `regime` is 'ETMC', 'MC', 'HTMC' or 'unknown'.
+    increments D_k = A_k - A_{k-}, nan with one point. `gamma`, nan where the error does not fall, has the range `gamma_range`,
+    Student's 98% interval of the line through the levels; `r2` is how much of the scatter the line explains.
     `regularity` is 'smooth' (the change is Lipschitz in y and falls with the level), 'rough' or 'unknown'.
     `cost` is what this audit paid, `evaluations` how often it asked each level; `values` are kept for later use.
     """
@@ -35,42 +36,23 @@ class Audit:
     increment: np.ndarray
     price: np.ndarray
     law: Line
-    c: float
-    coarse_norm: float
     field: Regularity
-    evaluations: dict[int, int]
-    warnings: tuple[str, ...] = field(default=())
+    coarse_norm: float
+    c: float = math.nan
+    warnings: tuple[str, ...] = ()
 
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """The levels that were measured."""
-        return self.of.levels
-
-    @property
-    def gamma(self) -> float:
-        """The rate: price grows like accuracy^-gamma; nan where the error does not fall."""
-        return 1 / self.law.slope if self.law.slope > 0 else math.nan
+    levels = property(lambda self: self.of.levels)
+    r2 = property(lambda self: self.law.r2)
+    change = property(lambda self: self.field.change)
+    regularity = property(lambda self: self.field.verdict)
+    gamma = property(lambda self: 1 / self.law.slope if self.law.slope > 0 else math.nan)
+    evaluations = property(lambda self: dict.fromkeys(self.levels, len(self.points)))
+    cost = property(lambda self: float(len(self.points) * self.price.sum()))
 
     @property
     def gamma_range(self) -> tuple[float, float]:
-        """Where gamma lies: Student's 98% interval of the line through the levels, no tighter than 2%."""
         low, high = self.law.low, self.law.high
         return (1 / high if 0 < high < math.inf else 0.0), (1 / low if low > 0 else math.inf)
-
-    @property
-    def gamma_error(self) -> float:
-        """The longer half of the range."""
-        return max(self.gamma_range[1] - self.gamma, self.gamma - self.gamma_range[0])
-
-    @property
-    def r2(self) -> float:
-        """How much of the scatter of log error the line explains."""
-        return self.law.r2
-
-    @property
-    def fitted(self) -> tuple[int, ...]:
-        """The levels that the line goes through."""
-        return tuple(self.levels[i] for i in self.law.used)
 
     @property
     def regime(self) -> str:
@@ -81,21 +63,6 @@ class Audit:
         if low > 2 or high < 2:
             return "HTMC" if low > 2 else "ETMC"
         return "MC" if NEAR_TWO[0] <= low and high <= NEAR_TWO[1] else "unknown"
-
-    @property
-    def regularity(self) -> str:
-        """'smooth', 'rough' or 'unknown'."""
-        return self.field.verdict
-
-    @property
-    def change(self) -> np.ndarray:
-        """Per level the largest |D_k(y) - D_k(y')|/|y - y'| seen; nan with one point."""
-        return self.field.change
-
-    @property
-    def cost(self) -> float:
-        """What this audit paid."""
-        return float(sum(n * self.of.cost(k) for k, n in self.evaluations.items()))
 
     def price_at(self, delta: float) -> float:
         """The price of one gradient at accuracy delta, by the fitted law (c/delta)^gamma."""
@@ -125,8 +92,7 @@ class Audit:
         """
         accuracy = self.bias.copy()
         if not self.referred:
-            last = self.increment[-1] * self.tail if len(self.levels) > 1 else self.of.accuracy(self.levels[-1])
-            accuracy += last
+            accuracy += self.increment[-1] * self.tail if len(self.levels) > 1 else self.of.accuracy(self.levels[-1])
         accuracy = np.maximum(accuracy, max(1e-16 * self.coarse_norm, 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # a level is no worse than those after it are
         return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
@@ -143,7 +109,7 @@ class Audit:
             )
         given = {"beta": beta, "d0": d0, "mu": mu}
         if scale is not None:
-            if beta is not None or d0 is not None or mu != 0.0:
+            if given != {"beta": None, "d0": None, "mu": 0.0}:
                 raise ValueError("give either an estimate or beta=, d0= and mu=, not both")
             if not hasattr(scale, "measures"):
                 raise ValueError(f"problem takes what estimate(h, y0) returned, or beta=, d0=, mu=; got {shown(scale)}")
@@ -158,26 +124,23 @@ class Audit:
 
     def __repr__(self) -> str:
         rows = ["level        bias   increment      change       price  used"]
-        for k, b, i, d, p in zip(self.levels, self.bias, self.increment, self.change, self.price, strict=True):
-            rows.append(
-                f"{k:5d}  {b:10.3g}  {i:10.3g}  {d:10.3g}  {p:10.3g}  {'fit' if k in self.fitted else ''}".rstrip()
-            )
+        columns = zip(self.levels, self.bias, self.increment, self.change, self.price, strict=True)
+        for j, (k, *numbers) in enumerate(columns):
+            used = "  fit" if j in self.law.used else ""
+            rows.append(f"{k:5d}" + "".join(f"  {x:10.3g}" for x in numbers) + used)
         low, high = self.gamma_range
         law = f"gamma = {self.gamma:.3f} ({low:.3f} to {high:.3f}), c = {self.c:.3g}, R2 = {self.r2:.4f}: {self.regime}"
         order = "" if math.isnan(self.field.order) else f", they change like distance^{self.field.order:.2f}"
         return "\n".join([*rows, law, f"increments are {self.regularity}{order}", *(f"! {w}" for w in self.warnings)])
 
 
-def audit(
-    h: Hierarchy, points: Iterable, reference: Callable | None = None, *, levels=None, known: Audit | None = None
-) -> Audit:
+def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None, *, levels=None) -> Audit:
     """Measure a hierarchy at some points: exact, one evaluation per level and point, nothing sampled.
 
     Bias is the distance to `reference(y)` (to the finest level when there is none). The rate gamma comes from how the
     bias falls with the price; without a reference it is read off the increments, which the finite end of the ladder
     does not bend. How increments change with y is told from three points or more, two of them close. A single vector
-    is one point. `levels`: measure these only; `known`: an earlier audit at these points, which is not paid again. If it
-    had more points than these, its word on how increments change stands, and is extrapolated to finer levels.
+    is one point. `levels`: measure these only.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=0.5, levels=range(2, 9))
@@ -189,34 +152,24 @@ def audit(
     """
     if not isinstance(h, Hierarchy):
         raise ValueError(f"audit measures a Hierarchy; got {shown(h)}")
-    points = _points(h, points)
-    if reference is not None:
-        function("reference", reference)
-    h = h if levels is None else h.only(levels)
-    values = _kept(points, known)
-    evaluations = {k: len(points) for k in h.levels if k not in values}
-    truths = None if reference is None else np.array([_truth(reference, y) for y in points])
-    for k in evaluations:
-        values[k] = np.array([h.value(k, y) for y in points])
-    stack = np.array([values[k] for k in h.levels])
+    points, h = _points(h, points), h if levels is None else h.only(levels)
+    referred = reference is not None
+    truths = np.array([_truth(function("reference", reference), y) for y in points]) if referred else None
+    values = {k: np.array([h.value(k, y) for y in points]) for k in h.levels}
+    stack, price = np.array(list(values.values())), np.array([float(h.cost(k)) for k in h.levels])
     increments = np.diff(stack, axis=0, prepend=0.0)
-    distance, gap = (_norms(stack - (stack[-1] if truths is None else truths)), _norms(increments))
-    bias, increment, coarse = distance.max(axis=1), gap.max(axis=1), float(gap[0].max())
-    price = np.array([float(h.cost(k)) for k in h.levels])
-    sample, first = (gap, 1) if truths is None else (distance, 0)
-    floor = 1e-13 * float(_norms(stack).max())
-    usable = [i for i in range(first, len(price)) if sample[i].max() > floor]
+    distance, gap = _norms(stack - (truths if referred else stack[-1])), _norms(increments)
+    sample, floor = distance if referred else gap, 1e-13 * float(_norms(stack).max())
+    usable = [i for i in range(0 if referred else 1, len(price)) if sample[i].max() > floor]
     law = line(price, np.sqrt((sample**2).mean(axis=1)), usable)  # the mean square moves less than the largest
-    fewer = known is not None and len(points) < len(known.points)
-    changes = _extended(known, h.levels, increment) if fewer else regularity(points, increments, floor)
     report = Audit(
-        h, tuple(points), values, truths is not None, bias, increment, price, law, math.nan, coarse,
-        changes, evaluations,
+        h, tuple(points), values, referred, distance.max(axis=1), gap.max(axis=1), price, law,
+        regularity(points, increments, floor), float(gap[0].max()),
     )  # fmt: skip
     if report.gamma > 0:  # the prefactor belongs to the largest
         used = list(law.used)
         c = 2.0 ** float(np.mean(np.log2(price[used]) / report.gamma + np.log2(sample.max(axis=1)[used])))
-        report = replace(report, c=c * (1.0 if report.referred else report.tail))
+        report = replace(report, c=c * (1.0 if referred else report.tail))
     return replace(report, warnings=tuple(_warnings(report, usable)))
 
 
@@ -228,37 +181,11 @@ def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
         given = []
     if not given:
         raise ValueError(f"audit needs at least one point, as in audit(h, [y0, y1]); got {shown(points)}")
-    found = (
-        [h.point(given)]
-        if all(np.isscalar(p) or getattr(p, "ndim", 1) == 0 for p in given)
-        else [h.point(p) for p in given]
-    )
+    numbers = all(np.isscalar(p) or getattr(p, "ndim", 1) == 0 for p in given)
+    found = [h.point(p) for p in ([given] if numbers else given)]
     if len({p.shape for p in found}) > 1:
         raise ValueError(f"the points must have one shape; got {[p.shape for p in found]}")
     return found
-
-
-def _kept(points: list[np.ndarray], known: Audit | None) -> dict[int, np.ndarray]:
-    """The values that an earlier audit has at these points."""
-    if known is None:
-        return {}
-    if not isinstance(known, Audit):
-        raise ValueError(f"known must be an audit; got {shown(known)}")
-    places = [next((i for i, q in enumerate(known.points) if np.array_equal(p, q)), None) for p in points]
-    if None in places:
-        raise ValueError("known must be an audit at these points, or at these among others: its values are used again")
-    return {k: v[places] for k, v in known.values.items()}
-
-
-def _extended(known: Audit, levels: tuple[int, ...], increment: np.ndarray) -> Regularity:
-    """How increments change, by an audit at more points; at levels that it did not measure, by the rate that it found."""
-    change = dict(zip(known.levels, known.change, strict=True))
-    rate = known.field.rate if known.field.rate > 0 else 1.0
-    last = max((i for i, k in enumerate(levels) if k in change and increment[i] > 0), default=None)
-    for i, k in enumerate(levels):
-        if k not in change and last is not None:
-            change[k] = change[levels[last]] * (increment[i] / increment[last]) ** rate
-    return replace(known.field, change=np.array([change.get(k, math.nan) for k in levels]))
 
 
 def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:
@@ -273,7 +200,9 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
 
 
 def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
-    h, n, after = a.of, len(a.levels), a.law.used[0] if a.law.used else 0
+    """What is wrong with a ladder, each with its remedy."""
+    n, after = len(a.levels), a.law.used[0] if a.law.used else 0
+    accuracy = np.array([a.of.accuracy(k) for k in a.levels])
 
     def named(indices) -> list[int]:
         return [a.levels[i] for i in indices]
@@ -291,21 +220,18 @@ def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
         yield f"levels {exact} are exact to rounding: stop the ladder at the first of them"
     if a.regime == "unknown":
         low, high = a.gamma_range
-        yield (
-            f"no line carries the fit (R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}): "
-            "add levels, and do not plan with gamma"
-        )
+        fit = f"R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}"
+        yield f"no line carries the fit ({fit}): add levels, and do not plan with gamma"
     if not a.referred and not (a.law.slope > 0 and len(a.law.used) > 1):
         yield "how far the finest level is off cannot be told from these levels: add one, or give a reference"
-    slack = 0.0 if a.referred else h.accuracy(a.levels[-1])
-    if claimed := [k for k, b in zip(a.levels, a.bias, strict=True) if b > (h.accuracy(k) + slack) * (1 + 1e-9)]:
+    allowed = (accuracy + (0.0 if a.referred else accuracy[-1])) * (1 + 1e-9)
+    if claimed := named(np.flatnonzero(a.bias > allowed)):
         yield f"the bias exceeds the declared accuracy at levels {claimed}: plan on this report, which declares what it measured"
-    pairs = [(i, h.accuracy(a.levels[i]) + h.accuracy(a.levels[i - 1])) for i in range(1, n)]
-    if broken := named(i for i, bound in pairs if a.increment[i] > bound * (1 + 1e-9)):
+    if broken := named(i for i in range(1, n) if a.increment[i] > (accuracy[i] + accuracy[i - 1]) * (1 + 1e-9)):
         yield f"increments break their law at levels {broken} (above the sum of two accuracies): declare larger accuracies"
-    if a.coarse_norm > 3 * h.accuracy(a.levels[0]):
+    if a.coarse_norm > 3 * accuracy[0]:
         yield (
-            f"the coarsest level has norm {a.coarse_norm:.3g}, above 3 x its accuracy {h.accuracy(a.levels[0]):.3g}: draw it "
+            f"the coarsest level has norm {a.coarse_norm:.3g}, above 3 x its accuracy {accuracy[0]:.3g}: draw it "
             "always (the default), the paper's own probability for it is unsafe here"
         )
     if a.field.doubt:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,58 +67,57 @@ def line(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Line:
     x, y = np.log2(price), np.log2(np.maximum(size, 1e-300))
     start = max(0, len(usable) - 4)
     while start > 0:
-        centre, spread, slope, variance, _ = _regress(x, y, usable[start:])
-        n, off = len(usable) - start, x[usable[start - 1]] - centre[0]
-        allowed = 2 * student(n - 2) * math.sqrt(max(variance, FLOOR**2) * (1 + 1 / n + off**2 / spread))
-        if abs(y[usable[start - 1]] - centre[1] - slope * off) > allowed:
+        before, fit, n = usable[start - 1], Fit.of(x[usable[start:]], y[usable[start:]]), len(usable) - start
+        off = x[before] - fit.centre[0]
+        scatter = max(fit.left @ fit.left / (n - 2), FLOOR**2) * (1 + 1 / n + off**2 / fit.spread)
+        if abs(y[before] - fit.centre[1] - fit.slope * off) > 2 * student(n - 2) * math.sqrt(scatter):
             break
         start -= 1
     used = usable[start:]
     if len(used) < 2 or not np.ptp(x[used]):
         return Line(math.nan, -math.inf, math.inf, 0.0, tuple(used))
-    _, spread, slope, variance, r2 = _regress(x, y, used)
+    fit, n = Fit.of(x[used], y[used]), len(used)
     margin = math.inf
-    if len(used) > 2:
-        margin = student(len(used) - 2) * max(math.sqrt(variance / spread), _uneven(x, y, used))
-    margin = max(margin, RESOLUTION * abs(slope))
-    end = _bent(x, y, used)
-    return Line(-slope, -max(slope + margin, end), -min(slope - margin, end), r2, tuple(used))
+    if (
+        n > 2
+    ):  # the larger error allows for levels that scatter more than others (White's, with MacKinnon's correction HC3)
+        uneven = np.linalg.norm(fit.off * fit.left / (1 - 1 / n - fit.off**2 / fit.spread)) / fit.spread
+        margin = student(n - 2) * max(math.sqrt(fit.left @ fit.left / (n - 2) / fit.spread), float(uneven))
+    margin, end = max(margin, RESOLUTION * abs(fit.slope)), _bent(fit, y[used])
+    return Line(-fit.slope, -max(fit.slope + margin, end), -min(fit.slope - margin, end), fit.r2, tuple(used))
 
 
-def _uneven(x, y, used) -> float:
-    """The slope's error if some levels scatter more than others (White's estimate with MacKinnon's correction HC3)."""
-    centre, spread, slope, *_ = _regress(x, y, used)
-    off = x[used] - centre[0]
-    residual = (y[used] - centre[1] - slope * off) / (1 - 1 / len(used) - off**2 / spread)
-    return float(np.sqrt(((off * residual) ** 2).sum())) / spread
+class Fit(NamedTuple):
+    """Least squares of y on x: x `off` its centre, the sum of squares of that, the slope, what is left of y, and R2."""
+
+    centre: tuple[float, float]
+    off: np.ndarray
+    spread: float
+    slope: float
+    left: np.ndarray
+    r2: float
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray) -> "Fit":
+        off, high = x - x.mean(), y - y.mean()
+        spread, total = max(float(off @ off), 1e-300), float(high @ high)
+        slope = float(off @ high) / spread
+        left = high - slope * off
+        return cls((x.mean(), y.mean()), off, spread, slope, left, 1 - float(left @ left) / total if total else 0.0)
 
 
-def _bent(x, y, used) -> float:
+def _bent(fit: Fit, y: np.ndarray) -> float:
     """The slope at the fine end of a parabola, if one is needed where a line was drawn; else that of the line."""
-    centre, spread, slope, *_ = _regress(x, y, used)
-    if len(used) < 5:
-        return slope
-    off = x[used] - centre[0]
-    tilt = float((off**3).sum()) / spread
-    square = off**2 - spread / len(used) - tilt * off  # orthogonal to the line
+    if y.size < 5:
+        return fit.slope
+    tilt = float((fit.off**3).sum()) / fit.spread
+    square = fit.off**2 - fit.spread / y.size - tilt * fit.off  # orthogonal to the line
     size = max(float(square @ square), 1e-300)
-    bend = float(square @ y[used]) / size
-    left = y[used] - centre[1] - slope * off - bend * square
-    scatter = math.sqrt(max(float(left @ left) / (len(used) - 3), 1e-4))  # a hundredth of a bit is no bend
-    if abs(bend) * math.sqrt(size) <= student(len(used) - 3) * scatter:
-        return slope
-    return slope + bend * (2 * float(off[-1]) - tilt)
-
-
-def _regress(x, y, used):
-    """Least squares of y on x: centre, spread of x, slope, residual variance, R2."""
-    a, b = x[used], y[used]
-    da, db = a - a.mean(), b - b.mean()
-    spread = max(float(da @ da), 1e-300)
-    slope = float(da @ db) / spread
-    residual = float(((db - slope * da) ** 2).sum())
-    total = float(db @ db)
-    return (a.mean(), b.mean()), spread, slope, residual / max(1, len(used) - 2), 1 - residual / total if total else 0.0
+    bend = float(square @ y) / size
+    left = fit.left - bend * square
+    scatter = math.sqrt(max(float(left @ left) / (y.size - 3), 1e-4))  # a hundredth of a bit is no bend
+    needed = abs(bend) * math.sqrt(size) > student(y.size - 3) * scatter
+    return fit.slope + bend * (2 * float(fit.off[-1]) - tilt) if needed else fit.slope
 
 
 @dataclass(frozen=True)
@@ -137,40 +137,40 @@ class Regularity:
 
 def regularity(points: list[np.ndarray], increments: np.ndarray, floor: float) -> Regularity:
     """Measure it on increments of shape (level, point, ...); differences below `floor` are rounding."""
-    n = len(increments)
-    pairs = [(i, j, float(np.linalg.norm(points[i] - points[j]))) for i, j in combinations(range(len(points)), 2)]
-    pairs = [pair for pair in pairs if pair[2] > 0]
+    n, flat = len(increments), increments.reshape(*increments.shape[:2], -1)
+    pairs = [(i, j) for i, j in combinations(range(len(points)), 2) if (points[i] != points[j]).any()]
     if not pairs:
         few = "how increments change with y cannot be told from one point: add two, one of them close to the first"
         return Regularity(np.full(n, math.nan), math.nan, math.nan, "unknown", few)
-    distance = np.array([d for *_, d in pairs])
-    flat = increments.reshape(n, len(points), -1)
-    moved = np.array([[np.linalg.norm(level[i] - level[j]) for i, j, _ in pairs] for level in flat])
+    distance = np.array([np.linalg.norm(points[i] - points[j]) for i, j in pairs])
+    moved = np.array([[np.linalg.norm(level[i] - level[j]) for i, j in pairs] for level in flat])
     size = np.sqrt(2 * (np.linalg.norm(flat, axis=2) ** 2).mean(axis=1))  # what unrelated increments differ by
     change = (moved / distance).max(axis=1)
     told = [k for k in range(1, n) if (moved[k] > floor).any()]
     if n > 1 and not told:
         return Regularity(change, math.nan, math.nan, "smooth", None)  # errors that do not depend on the point
     orders = [s for s in (_order(distance, moved[k], size[k], floor) for k in told) if not math.isnan(s)]
-    order = float(np.median(orders)) if orders else math.nan
-    rate = math.nan
+    order, rate = float(np.median(orders)) if orders else math.nan, math.nan
     if len(told) > 2 and np.ptp(np.log(size[told])):
-        rate = _regress(np.log(np.maximum(size, 1e-300)), np.log(np.maximum(change, 1e-300)), told)[2]
+        rate = Fit.of(np.log(np.maximum(size[told], 1e-300)), np.log(np.maximum(change[told], 1e-300))).slope
+    verdict, doubt = "unknown", None
     if math.isnan(order):
-        far = "how increments change with y cannot be told from these points, which are too few or too far apart"
-        return Regularity(change, order, rate, "unknown", f"{far}: add points at a quarter of the distance and closer")
-    if order > 1.5:
-        gap = "increments do not change between close points and do between distant ones: add points in between"
-        return Regularity(change, order, rate, "unknown", gap)
-    if order < 0.6 or rate < 0.25:
-        return Regularity(change, order, rate, "rough", None)
-    if order < LIPSCHITZ or rate < 0.5:
-        between = "between smooth and rough, increments change with y in a way that these points do not decide"
-        return Regularity(change, order, rate, "unknown", f"{between}: add closer points")
-    return Regularity(change, order, rate, "smooth", None)
+        doubt = (
+            "how increments change with y cannot be told from these points, which are too few or too far apart: "
+            "add points at a quarter of the distance and closer"
+        )
+    elif order > 1.5:
+        doubt = "increments do not change between close points and do between distant ones: add points in between"
+    elif order < 0.6 or rate < 0.25:
+        verdict = "rough"
+    elif order < LIPSCHITZ or rate < 0.5:
+        doubt = "between smooth and rough, increments change with y in a way that these points do not decide: add closer points"
+    else:
+        verdict = "smooth"
+    return Regularity(change, order, rate, verdict, doubt)
 
 
-def _order(distance, moved, size, floor) -> float:
+def _order(distance: np.ndarray, moved: np.ndarray, size: float, floor: float) -> float:
     """The exponent of the change in the distance at one level: from the pairs whose increments still resemble another."""
     near = distance <= NEAR * distance.min()  # far apart, smooth increments need not resemble one another either
     if np.ptp(np.log(distance[near])) < math.log(4):
@@ -179,6 +179,6 @@ def _order(distance, moved, size, floor) -> float:
     if not alike[distance <= 2 * distance.min()].any():
         return 0.0  # unrelated even at the closest points
     few = np.ptp(np.log(distance[alike])) < math.log(4)
-    pairs = np.flatnonzero(near if few else alike)
-    slope = _regress(np.log(distance), np.log(np.maximum(moved, floor)), pairs)[2]
+    pairs = near if few else alike
+    slope = Fit.of(np.log(distance[pairs]), np.log(np.maximum(moved[pairs], floor))).slope
     return math.nan if few and slope < LIPSCHITZ else slope  # pairs that differ by all they can only flatten it

@@ -19,7 +19,6 @@ def test_audit_reads_the_rate_and_names_the_regime(name, reference, rate):
     assert report.regime == ("MC" if rate == 2 else "HTMC" if rate > 2 else "ETMC")
     assert report.r2 > 0.99
     assert report.gamma_range[0] <= rate <= report.gamma_range[1]
-    assert abs(report.gamma - rate) <= report.gamma_error
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -64,7 +63,7 @@ def test_a_plateau_is_recognised_and_left_out():
     bias[:4] = [0.26, 0.259, 0.258, 0.257]
     report = audit(made(bias, [4.0**k for k in range(len(bias))]), [np.ones(2)], reference=lambda y: 0.0 * y)
     assert abs(report.gamma / 2 - 1) < 0.05
-    assert report.fitted[0] >= 2
+    assert report.law.used[0] >= 2
     assert warned(report, "do not follow the law of the finer ones and are left out of the fit: start at 3")
 
 
@@ -245,25 +244,14 @@ def test_the_report_becomes_a_problem():
     assert problem.c == pytest.approx(0.5)
 
 
-def test_an_audit_can_go_upwards_without_paying_twice():
+def test_some_levels_alone_may_be_measured():
     calls = []
-
-    def evaluate(k, y):
-        calls.append(k)
-        return y + 2.0**-k
-
-    h = Hierarchy(evaluate, lambda k: 8.0**k, range(1, 7))
+    h = Hierarchy(lambda k, y: calls.append(k) or y + 2.0**-k, lambda k: 8.0**k, range(1, 7))
     coarse = audit(h, POINTS[:2], levels=[1, 2, 3])
     assert coarse.levels == (1, 2, 3)
     assert coarse.cost == 2 * (8 + 64 + 512)
-    more = audit(h, POINTS[:2], levels=range(1, 6), known=coarse)
-    assert sorted(calls) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert more.evaluations == {4: 2, 5: 2}
-    assert more.cost == 2 * (8.0**4 + 8.0**5)
-    at_once = audit(h, POINTS[:2], levels=range(1, 6))
-    assert str(more) == str(at_once)
-    with pytest.raises(ValueError, match="known must be an audit at these points"):
-        audit(h, POINTS[1:3], known=coarse)
+    assert coarse.evaluations == {1: 2, 2: 2, 3: 2}
+    assert sorted(calls) == [1, 1, 2, 2, 3, 3]
 
 
 def test_a_vector_is_one_point():
@@ -337,19 +325,3 @@ def test_too_few_or_too_distant_points_say_so():
     near_and_far = [np.full(2, 0.3), np.full(2, 0.4), np.full(2, 1.2)]
     report = audit(cells, near_and_far)
     assert report.regularity != "smooth"
-
-
-def test_fine_levels_may_be_asked_at_one_point_only():
-    rng = np.random.default_rng(3)
-    h, points = linear_errors(rng, levels=range(8)), line_of_points(rng)
-    coarse = audit(h, points, levels=range(4))
-    report = audit(h, points[:1], known=coarse)
-    assert report.evaluations == {4: 1, 5: 1, 6: 1, 7: 1}
-    assert report.regularity == "smooth"
-    np.testing.assert_array_equal(report.change[:4], coarse.change)
-    full = audit(h, points)
-    assert (report.change[4:] < 2 * full.change[4:]).all()
-    assert (report.change[4:] > 0.5 * full.change[4:]).all()
-    np.testing.assert_array_equal(report.increment, audit(h, points[:1]).increment)
-    alone = audit(h, points[:1], levels=[6, 7], known=coarse)  # nothing to go by: nothing is said
-    assert np.isnan(alone.change).all()

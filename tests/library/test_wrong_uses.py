@@ -134,8 +134,6 @@ AUDIT = [
     ),
     (lambda: audit(H, [Y], reference=lambda y: y * math.nan), r"reference\(y\) must be finite"),
     (lambda: audit(H, [Y], levels=[1, 9]), "level 9 is not one of 1..6"),
-    (lambda: audit(H, [3 * Y], known=REPORT), "known must be an audit at these points, or at these among others"),
-    (lambda: audit(H, [Y], known=H), "known must be an audit; got a value of type Hierarchy"),
     (lambda: REPORT.price_at(0), "delta must be positive and finite; got 0"),
     (lambda: REPORT.problem(), r"problem needs beta= and d0=, or what estimate\(h, y0\) returned"),
     (lambda: REPORT.problem(beta=1.0), "problem needs beta= and d0="),
