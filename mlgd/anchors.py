@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from .hierarchy import Hierarchy
-from .oracle import Draw, Telescope
-
-Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment to k as one shared evaluation
+from .oracle import Draw, Need, Telescope
 
 
 class Anchored(Telescope):
@@ -51,50 +49,37 @@ class Anchored(Telescope):
         a = np.ones(self.p.size) if coefficients is None else np.array(coefficients, float)
         if a.shape != self.p.shape or not ((a >= 0) & (a <= 1)).all():
             raise ValueError(f"coefficients: one in [0, 1] for each of the levels {self.levels}; got {coefficients!r}")
-        a[: self.p.size - self.random.size] = 1.0  # the prefix is evaluated at every call, nothing of it is sampled
+        a[: self._prefix] = 1.0  # the prefix is evaluated at every call, nothing of it is sampled
         point = self.h.point(at)
         point.flags.writeable = False
-        content = {"reference": point, "coefficients": a, "kept": {} if kept is None else kept}
-        content |= {"_whole": bool((a == 1).all()), "_constant": None}
-        for name, value in content.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(reference=point, coefficients=a, kept={} if kept is None else kept, _constant=None)
 
     @property
     def base(self) -> dict[int, float]:
         """The levels whose values at the reference enter every call, with their weights: sum over k of a_k D_k(r), collected."""
-        first = self.p.size - self.random.size
-        a = np.append(self.coefficients[first:], 0.0)
-        weights = dict(zip(self.levels[first:], (a[:-1] - a[1:]).tolist(), strict=True))
-        return {k: w for k, w in {self.levels[first - 1]: -float(a[0]), **weights}.items() if w}
+        a = np.append(self.coefficients[self._prefix :], 0.0)
+        weights = np.append(-a[0], a[:-1] - a[1:]).tolist()
+        return {k: w for k, w in zip(self.levels[self._prefix - 1 :], weights, strict=True) if w}
 
-    def variance(self, y: np.ndarray) -> float:
-        """The exact variance, sum (1/p_k - 1) ||D_k(y) - a_k D_k(r)||^2."""
-        total = 0.0
-        for k, q, a in zip(self.levels, self.p, self.coefficients, strict=True):
-            if q < 1:
-                change = self.h.step(k, y) - a * self.h.step(k, self.reference)
-                total += (1 / q - 1) * float(np.sum(change**2))
-        return float(total)
+    def _sampled(self, i: int, y: np.ndarray) -> np.ndarray:
+        return super()._sampled(i, y) - self.coefficients[i] * super()._sampled(i, self.reference)
 
     def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
         """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
-        paid: dict[int, float] = {}
-        if self._whole and np.array_equal(y, self.reference):  # nothing has changed: the finest value is all
+        evaluate, paid = evaluate or self._values, {}
+        if (self.coefficients == 1).all() and np.array_equal(
+            y, self.reference
+        ):  # nothing has changed: the finest value is all
             return Draw(self._recall([(False, self.levels[-1])], evaluate, paid)[0].copy(), paid)
         if self._constant is None:
-            base = self.base
-            there = self._recall([(False, k) for k in base], evaluate, paid)
-            constant = sum(
-                (w * v for w, v in zip(base.values(), there, strict=True)), start=np.zeros_like(self.reference)
-            )
-            object.__setattr__(self, "_constant", constant)
+            there = self._recall([(False, k) for k in self.base], evaluate, paid)
+            weighted = (w * v for w, v in zip(self.base.values(), there, strict=True))
+            vars(self).update(_constant=sum(weighted, start=np.zeros_like(self.reference)))
         value = self._constant.copy()
-        first = self.p.size - self.random.size
-        for i in (np.flatnonzero(drawn) + first).tolist():
+        for i in (np.flatnonzero(drawn) + self._prefix).tolist():
             if self.coefficients[i]:
-                parts = self._recall(self._step_needs(i), evaluate, paid)
-                step = parts[-1] - parts[0] if len(parts) == 2 else parts[0]
-                value -= self.coefficients[i] / self.p[i] * step
+                *coarse, fine = self._recall(self._parts(i), evaluate, paid)
+                value -= self.coefficients[i] / self.p[i] * (fine - coarse[0] if coarse else fine)
         here = super().combine(y, drawn, evaluate)
         for k, cost in here.paid.items():
             paid[k] = paid.get(k, 0.0) + cost
@@ -102,33 +87,18 @@ class Anchored(Telescope):
 
     def reference_cost(self, calls: int) -> float:
         """The mean price of what is evaluated at the reference in that many calls elsewhere."""
-        first = self.p.size - self.random.size
-        missed: dict[Need, float] = {}
-        for i in range(first, self.p.size):
-            if self.coefficients[i]:
-                for need in self._step_needs(i):
-                    missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
-        sure = {(False, k) for k in self.base}
-        by_chance = sum((1 - q**calls) * self.h.cost(k) for (shared, k), q in missed.items() if (shared, k) not in sure)
-        return float(sum(self.h.cost(k) for _, k in sure) + by_chance)
+        missed = {(False, k): 0.0 for k in self.base}  # by need: the chance that one call does without it
+        for i in range(self._prefix, self.p.size):
+            for need in self._parts(i) if self.coefficients[i] else ():
+                missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
+        return float(sum((1 - q**calls) * self.h.cost(k) for (_, k), q in missed.items()))
 
-    def _step_needs(self, i: int) -> list[Need]:
-        """What the i-th increment is made of."""
-        if self._shared(i):
-            return [(True, self.levels[i])]
-        return [(False, self.levels[i - 1]), (False, self.levels[i])]
-
-    def _recall(self, needs: Sequence[Need], evaluate: Callable | None, paid: dict[int, float]) -> list[np.ndarray]:
+    def _recall(self, needs: Sequence[Need], evaluate: Callable, paid: dict[int, float]) -> list[np.ndarray]:
         """Values at the reference: kept ones, and the others evaluated, paid and kept."""
-        missing = tuple(need for need in needs if need not in self.kept)
-        if missing:
-            if evaluate is None:
-                values = [self.h.step(k, self.reference) if s else self.h.value(k, self.reference) for s, k in missing]
-            else:
-                values = evaluate(missing, self.reference)
-            for need, value in zip(missing, values, strict=True):
-                self.kept[need] = value
-                paid[need[1]] = paid.get(need[1], 0.0) + float(self.h.cost(need[1]))
+        if missing := tuple(need for need in needs if need not in self.kept):
+            self.kept.update(zip(missing, evaluate(missing, self.reference), strict=True))
+            for _, k in missing:
+                paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
         return [self.kept[need] for need in needs]
 
 

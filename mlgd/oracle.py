@@ -9,7 +9,7 @@ exact sums. Levels drawn with probability one at the coarse end collapse to one 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .lazy import formulas
 
 RECIPES = 4096  # outcomes whose sums are remembered
 ACCOUNTINGS = ("evaluated", "pairs", "paper")
+Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment to k as one shared evaluation
 
 
 @dataclass(frozen=True)
@@ -70,21 +71,16 @@ class Telescope:
                 )
             probabilities = dict(zip(h.levels, given, strict=False))
         levels = tuple(sorted(probabilities))
-        unknown = [k for k in levels if k not in h.levels]
-        if unknown or not levels:
+        if not levels or not {*levels} <= {*h.levels}:
             raise ValueError(f"probabilities must be given for levels among {h.levels}; got them for {levels}")
         p = np.array([probabilities[k] for k in levels], float)
         for k, q in zip(levels, p.tolist(), strict=True):
             if not 0 < q <= 1:
                 raise ValueError(f"probabilities must lie in (0, 1]; got {q!r} at level {k}")
-        always = 0
-        while always < p.size and p[always] == 1:
-            always += 1
         p.flags.writeable = False
-        if levels != h.levels:
-            h = h.only(levels)
-        for name, content in (("h", h), ("levels", levels), ("p", p), ("_prefix", always), ("_recipes", {})):
-            object.__setattr__(self, name, content)
+        always = int(np.argmin(np.append(p, 0.0) == 1))
+        h = h if levels == h.levels else h.only(levels)
+        vars(self).update(h=h, levels=levels, p=p, _prefix=always, _recipes={})
 
     @property
     def prefix(self) -> int | None:
@@ -101,10 +97,13 @@ class Telescope:
         return sum((self.h.step(k, y) for k in self.levels[1:]), start=self.h.step(self.levels[0], y))
 
     def variance(self, y: np.ndarray) -> float:
-        """The exact variance E||f~ - E f~||^2 = sum (1/p_k - 1) ||A_k - A_{k-}||^2."""
-        return float(
-            sum((1 / q - 1) * float(np.sum(self.h.step(k, y) ** 2)) for k, q in zip(self.levels, self.p, strict=True))
-        )
+        """The exact variance E||f~ - E f~||^2, the sum of (1/p_k - 1) ||A_k - A_{k-}||^2."""
+        free = [(i, q) for i, q in enumerate(self.p.tolist()) if q < 1]
+        return float(sum((1 / q - 1) * float(np.sum(self._sampled(i, y) ** 2)) for i, q in free))
+
+    def _sampled(self, i: int, y: np.ndarray) -> np.ndarray:
+        """What the i-th level is drawn for."""
+        return self.h.step(self.levels[i], y)
 
     def expected_cost(self, accounting: str = "evaluated") -> float:
         """The exact mean price of a draw.
@@ -123,36 +122,31 @@ class Telescope:
 
     def expected_by_level(self) -> dict[int, float]:
         """What `draw` charges on average, level by level."""
-        h, m = self.h, self._prefix
-        paid = {}
-        for i, k in enumerate(self.levels[max(0, m - 1) :], start=max(0, m - 1)):
-            own = 1.0 if i == m - 1 else float(self.p[i])
-            shared = i >= m and self._shared(i)
-            after = i + 1 < len(self.levels) and not self._shared(i + 1)
-            follower = float(self.p[i + 1]) if after else 0.0
-            if shared:  # the increment is one evaluation of its own; a value is needed only by the follower
-                paid[k] = (own + follower) * h.cost(k)
-            else:  # not 1 - (1-own)(1-follower): a rare level costs much
-                paid[k] = (own + follower - own * follower) * h.cost(k)
+        m, paid = self._prefix, {}
+        for i in range(max(0, m - 1), self.p.size):
+            own = float(self.p[i])
+            after = float(self.p[i + 1]) if i + 1 < self.p.size and len(self._parts(i + 1)) == 2 else 0.0
+            # a shared increment is an evaluation of its own, beside the value that the next one may need
+            both = 0.0 if i >= m and self._parts(i)[0][0] else own * after
+            paid[self.levels[i]] = (own + after - both) * self.h.cost(
+                self.levels[i]
+            )  # no 1 - (1-own)(1-after): it rounds
         return paid
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
-        random = self.random
-        return self.combine(y, np.random.default_rng(rng).random(random.size) < random)
+        return self.combine(y, np.random.default_rng(rng).random(self.random.size) < self.random)
 
-    def needs(self, drawn: Sequence[bool]) -> tuple[tuple[bool, int], ...]:
+    def _parts(self, i: int) -> list[Need]:
+        """What the i-th increment is made of: a value and the one before it, or one evaluation."""
+        k = self.levels[i]
+        return [(True, k)] if i and self.h.shares(k) else [(False, j) for j in self.levels[max(0, i - 1) : i + 1]]
+
+    def needs(self, drawn: Sequence[bool]) -> tuple[Need, ...]:
         """What a call with these outcomes evaluates, each once, coarsest first: (False, k) is A_k, (True, k) a shared increment."""
-        m, wanted = self._prefix, set()
-        if m:
-            wanted.add((self.levels[m - 1], False))
-        for i in np.flatnonzero(drawn):
-            k = self.levels[m + i]
-            shared = self._shared(m + i)
-            wanted.add((k, shared))
-            if m + i and not shared:
-                wanted.add((self.levels[m + i - 1], False))
-        return tuple((shared, k) for k, shared in sorted(wanted))
+        wanted = {(False, self.prefix)} if self._prefix else set()
+        wanted.update(part for i in np.flatnonzero(drawn) for part in self._parts(self._prefix + i))
+        return tuple(sorted(wanted, key=lambda need: need[::-1]))
 
     def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
         """The value for given outcomes B_k of the levels past the prefix; each level is evaluated at most once.
@@ -160,42 +154,31 @@ class Telescope:
         `evaluate(needs, y)` returns the list of values that `needs` asks for; without it they are taken here.
         """
         needs, base, terms, paid = self._recipe(drawn)
-        if evaluate is None:
-            values = [self.h.step(k, y) if shared else self.h.value(k, y) for shared, k in needs]
-        else:
-            values = evaluate(needs, y)
+        values = self._values(needs, y) if evaluate is None else evaluate(needs, y)
         value = np.zeros_like(y, dtype=float) if base is None else values[base].copy()
         for fine, coarse, p in terms:
-            step = values[fine] / p if coarse is None else values[fine] - values[coarse]
-            if coarse is not None:
-                step /= p
-            value += step
+            value += (values[fine] if coarse is None else values[fine] - values[coarse]) / p
         return Draw(value, dict(paid))
+
+    def _values(self, needs: Sequence[Need], y: np.ndarray) -> list[np.ndarray]:
+        return [self.h.step(k, y) if shared else self.h.value(k, y) for shared, k in needs]
 
     def _recipe(self, drawn: Sequence[bool]) -> tuple:
         """What these outcomes need, where its sum begins, its terms (fine, coarse, p) by place, and its price by level."""
         drawn = np.asarray(drawn, bool)
         key = drawn.tobytes()
-        if key in self._recipes:
-            return self._recipes[key]
-        m, needs = self._prefix, self.needs(drawn)
-        place = {need: i for i, need in enumerate(needs)}
-        terms = []
-        for i in (np.flatnonzero(drawn) + m).tolist():
-            shared = self._shared(i)
-            coarse = None if shared or not i else place[False, self.levels[i - 1]]
-            terms.append((place[shared, self.levels[i]], coarse, float(self.p[i])))
-        paid: dict[int, float] = {}
-        for _, k in needs:
-            paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
-        if len(self._recipes) >= RECIPES:
-            self._recipes.clear()
-        self._recipes[key] = needs, place[False, self.levels[m - 1]] if m else None, terms, paid
+        if key not in self._recipes:
+            needs, paid, terms = self.needs(drawn), {}, []
+            place = {need: i for i, need in enumerate(needs)}
+            for i in (np.flatnonzero(drawn) + self._prefix).tolist():
+                *coarse, fine = (place[part] for part in self._parts(i))
+                terms.append((fine, coarse[0] if coarse else None, float(self.p[i])))
+            for _, k in needs:
+                paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
+            if len(self._recipes) >= RECIPES:
+                self._recipes.clear()
+            self._recipes[key] = needs, place.get((False, self.prefix)), terms, paid
         return self._recipes[key]
-
-    def _shared(self, i: int) -> bool:
-        """Whether the step to the i-th level used is one shared evaluation; the first is a value."""
-        return i > 0 and self.h.shares(self.levels[i])
 
     def outcomes(self, y: np.ndarray) -> Iterator[tuple[float, Draw]]:
         """Every possible draw with its probability, one for each subset of the levels past the prefix."""
@@ -221,11 +204,10 @@ class Telescope:
             raise ValueError(f"coarsest must be 'always' or 'paper'; got {coarsest!r}")
         levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
         accuracy = np.array([h.accuracy(k) for k in levels])
-        free = 1 if coarsest == "always" else 0
+        shape, free = accuracy ** (1 + gamma / 2), 1 if coarsest == "always" else 0
         p = np.ones(len(levels))
         if sigma > 0 and len(levels) > free:
-            shape = accuracy[free:] ** (1 + gamma / 2)
-            p[free:] = np.minimum(_scale(levels, accuracy, free, sigma, gamma) * shape, 1.0)
+            p[free:] = np.minimum(_scale(levels, accuracy, shape, free, sigma, gamma) * shape[free:], 1.0)
         return cls(h, p)
 
     @classmethod
@@ -262,24 +244,18 @@ class Telescope:
         return cls(h, {levels[i]: q for i, q in zip(chain, p.tolist(), strict=True)})
 
 
-def _scale(levels, accuracy, free, sigma, gamma) -> float:
+def _scale(levels, accuracy, shape, free, sigma, gamma) -> float:
     """The constant C of p_k = min(C acc_k^(1+gamma/2), 1): the closed form on a dyadic ladder, else solved for."""
-    name = formulas.regime(gamma)
-    delta = float(accuracy[-1])
+    name, delta = formulas.regime(gamma), float(accuracy[-1])
     dyadic = np.allclose(accuracy * 2.0 ** np.array(levels, float), 1.0, rtol=1e-9, atol=0.0)
-    if dyadic and all(b == a + 1 for a, b in pairwise(levels)):
+    if dyadic and (np.diff(levels) == 1).all():
         tail = max(math.ceil(math.log2(sigma / (3 * delta))), 1)  # at one, sigma <= 3 delta draws every level
         names = {"HTMC": {"delta": delta, "gamma": gamma}, "MC": {"n": tail}, "ETMC": {"gamma": gamma}}[name]
         return formulas.value(formulas.SCALE[name], sigma=sigma, **names)
-    shape = accuracy[free:] ** (1 + gamma / 2)
-    before = np.concatenate([accuracy[free - 1 : free] if free else 2 * accuracy[:1], accuracy[free:-1]])
-    v = (accuracy[free:] + before) ** 2
-
-    def variance(scale):
-        return float(((1 / np.minimum(scale * shape, 1.0) - 1) * v).sum())
-
-    low, high = 0.0, 1.0 / shape.min()
+    squared = ((accuracy + np.append(2 * accuracy[:1], accuracy[:-1])) ** 2)[free:]
+    low, high = 0.0, 1.0 / shape[free:].min()
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (low, middle) if middle > 0 and variance(middle) <= sigma**2 else (middle, high)
+        met = middle > 0 and ((1 / np.minimum(middle * shape[free:], 1.0) - 1) * squared).sum() <= sigma**2
+        low, high = (low, middle) if met else (middle, high)
     return high
