@@ -13,6 +13,7 @@ over the steps m of the largest eta lambda (1 - eta lambda)^(2m), is what noise 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +23,7 @@ from .ladders import optimum
 from .moments import worst
 from .oracle import bridges
 
-SHARES = (0.2, 0.5, 0.8)  # how much of what the bias leaves may be noise
+SHARES = np.array([0.2, 0.5, 0.8])  # how much of what the bias leaves may be noise
 AVERAGES = np.array([0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995])  # theta, the bias's share, as far as it may go
 
 
@@ -69,166 +70,106 @@ class Epoch:
     probabilities: tuple[float, ...] = ()
 
 
-def contraction(h: float, b: float, v: float, steps: int) -> float:
-    """The bound of the distance after so many steps, over the distance at the reference."""
-    if b * b + 4 * v > 1:
-        return math.inf
+def contraction(h: float, b, v, steps):
+    """The bound of the distance after so many steps, over the distance at the reference; broadcasts."""
     squares = (1 - h * (1 - 2 * v)) ** steps + (b * b + 2 * v) / (1 - 2 * v)
-    return min(1.0, math.sqrt(squares), (1 - h) ** steps * (1 - b) + b + 2 * math.sqrt(v / (2 - h)))
+    powers = (1 - h) ** steps * (1 - b) + b + 2 * np.sqrt(v / (2 - h))
+    return np.where(b * b + 4 * v > 1, np.inf, np.minimum(1.0, np.minimum(np.sqrt(squares), powers)))
 
 
-def steps_to(h: float, b: float, v: float, q: float) -> float:
-    """The least number of steps after which `contraction` is at most q; infinite where there is none."""
-    if b * b + 4 * v > 1 or q <= b:
-        return math.inf
-    least = math.inf
-    left = q * q - (b * b + 2 * v) / (1 - 2 * v)
-    if left > 0:
-        least = _power(left, 1 - h * (1 - 2 * v))
-    left = (q - b - 2 * math.sqrt(v / (2 - h))) / (1 - b)
-    if left > 0:
-        least = min(least, _power(left, 1 - h))
-    return max(1.0, least)
+def average_loss(s: Setting, radius: float, delta, v, steps, theta):
+    """The bound of the mean loss of the average, for theta < 1; broadcasts."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        growth = steps * (np.log1p(-s.h * theta) - np.log1p(-s.h))
+        loss = s.mu * (1 - theta) * radius**2 / (2 * np.expm1(growth)) + delta**2 / (2 * s.mu * theta)
+    return np.where(_allowed(s, radius, delta, v), loss + 4 * v * s.mu * radius**2, np.inf)
 
 
-def _power(target: float, base: float) -> float:
-    """The least t with base^t <= target."""
-    if target >= 1:
-        return 1.0
-    return math.ceil(math.log(target) / math.log(base) - 1e-9) if base > 0 else 1.0
+def last_loss(s: Setting, radius: float, delta, v, steps):
+    """The bound of the mean loss of the last point, for quadratics; broadcasts."""
+    flat = np.clip(s.beta / (2 * steps + 1), s.mu, s.beta)  # where sqrt(lambda) (1 - lambda/beta)^t is largest
+    horizon = np.sqrt(flat / 2) * (1 - flat / s.beta) ** steps * radius
+    loss = (horizon + delta / math.sqrt(2 * s.mu) + radius * np.sqrt(2 * v * s.mu * s.turning)) ** 2
+    return np.where(_allowed(s, radius, delta, v), loss, np.inf)
 
 
-def average_loss(s: Setting, radius: float, delta: float, v: float, steps: int, theta: float) -> float:
-    """The bound of the mean loss of the average."""
-    b = delta / (s.mu * radius)
-    if b * b + 4 * v > 1:
-        return math.inf
-    if s.h == 1:
-        horizon = 0.0
-    elif theta == 1:
-        horizon = (1 - s.h) * radius**2 / (2 * s.eta * steps)
-    else:
-        growth = steps * (math.log1p(-s.h * theta) - math.log1p(-s.h))
-        horizon = s.mu * (1 - theta) * radius**2 / (2 * math.expm1(growth)) if growth < 700 else 0.0
-    return horizon + delta**2 / (2 * s.mu * theta) + 4 * v * s.mu * radius**2
+def _allowed(s: Setting, radius: float, delta, v):
+    return (delta / (s.mu * radius)) ** 2 + 4 * v <= 1
 
 
-def last_loss(s: Setting, radius: float, delta: float, v: float, steps: int) -> float:
-    """The bound of the mean loss of the last point, for quadratics."""
-    b = delta / (s.mu * radius)
-    if b * b + 4 * v > 1:
-        return math.inf
-    flat = min(max(s.beta / (2 * steps + 1), s.mu), s.beta)  # where sqrt(lambda) (1 - lambda/beta)^t is largest
-    horizon = math.sqrt(flat / 2) * (1 - flat / s.beta) ** steps * radius
-    return (horizon + delta / math.sqrt(2 * s.mu) + radius * math.sqrt(2 * v * s.mu * s.turning)) ** 2
+def fewest(bound: Callable, goal, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """The least t >= 1 with bound(t) <= goal, for bounds that fall with t; infinite past 2^40."""
+    late = np.zeros(shape)  # the last that is not enough, digit by digit
+    for digit in 2.0 ** np.arange(39, -1, -1):
+        late = np.where(bound(late + digit) <= goal, late, late + digit)
+    return np.where(late < 2.0**40 - 1, late + 1, np.inf)
 
 
-class Calls:
-    """The least mean price of a call with finest level K and s^2 = variance: quick, by water-filling on a run of levels."""
-
-    def __init__(self, s: Setting):
-        pairs = s.price + np.where(s.shared, 0.0, np.append(0.0, s.price[:-1]))
-        root, square = s.change * np.sqrt(pairs), s.change**2
-        self.price = s.price
-        self.first = np.append(s.change[1:] / np.sqrt(pairs[1:]), 0.0)  # the largest p over its scale
-        self.root = np.cumsum(np.append(0.0, root[1:]))
-        self.square = np.cumsum(np.append(0.0, square[1:]))
-
-    def __call__(self, finest: int, variance: float) -> float:
-        n = finest + 1
-        root, square = self.root[finest] - self.root[:n], self.square[finest] - self.square[:n]
-        scale = root / (variance + square + 1e-300)
-        return float((self.price[:n] + np.where(scale * self.first[:n] <= 1, root * scale, np.inf)).min())
+def call_prices(s: Setting, finest, variance) -> np.ndarray:
+    """The least mean price of calls with finest level K and s^2 = variance: quick, by water-filling on a run of levels."""
+    finest, variance = np.atleast_1d(finest), np.atleast_1d(variance)[:, None]
+    pairs = s.price + np.where(s.shared, 0.0, np.append(0.0, s.price[:-1]))
+    sums = np.cumsum([np.append(0.0, (s.change * np.sqrt(pairs))[1:]), np.append(0.0, s.change[1:] ** 2)], axis=1)
+    root, square = sums[:, finest, None] - sums[:, None, :]
+    scale = root / (variance + square + 1e-300)
+    largest = np.append(s.change[1:] / np.sqrt(pairs[1:]), 0.0)  # p over its scale
+    possible = (np.arange(s.price.size) <= finest[:, None]) & (scale * largest <= 1)
+    return np.where(possible, s.price + root * scale, np.inf).min(axis=1)
 
 
 def cheapest(s: Setting) -> tuple[Epoch, ...] | None:
     """The cheapest epochs that end with loss at most eps, radii falling by powers of two; None if the ladder can't."""
-    calls = Calls(s)
     count = max(1, math.floor(math.log2(max(2.0, s.d0 / math.sqrt(s.eps / s.mu)))) + 1)
     radii = [s.d0 * 2.0**-i for i in range(count)]
-    best: dict[int, tuple[float, tuple[Epoch, ...]]] = {}
+    after, best = np.full(count, np.inf), [()] * count  # from each radius: the price, the epochs
     for i in reversed(range(count)):
-        price, epoch = _last(s, calls, radii[i])
-        options = [(price, (epoch,))] if epoch else []
+        ways = [(_last(s, radii[i]), ())]
         for j in range(i + 1, count):
-            if j in best:
-                price, epoch = _middle(s, calls, radii[i], radii[j])
-                if epoch:
-                    options.append((price + best[j][0], (epoch, *best[j][1])))
-        if options:
-            best[i] = min(options, key=lambda option: option[0])
-    if 0 not in best:
-        return None
-    return tuple(with_levels(s, epoch) for epoch in best[0][1])
+            ways.append((_middle(s, radii[i], radii[j], after[j]), best[j]))
+        (after[i], epoch), later = min(ways, key=lambda way: way[0][0])
+        best[i] = (epoch, *later)
+    return tuple(with_levels(s, epoch) for epoch in best[0]) if np.isfinite(after[0]) else None
 
 
-def _middle(s: Setting, calls: Calls, radius: float, goal: float):
-    """The cheapest epoch from one radius to a smaller one."""
-    q, found, best = goal / radius, None, math.inf
-    for ratio in (0.9, 0.7, 0.45, 0.2):
-        finest = int(np.argmax(s.accuracy <= ratio * q * s.mu * radius))
-        b = s.accuracy[finest] / (s.mu * radius)
-        if b > ratio * q:
-            break
-        for share in SHARES:
-            for v in (share * (q * q - b * b) / 2, (share * (q - b) / 2) ** 2 * (2 - s.h)):
-                v = min(v, (1 - b * b) / 4)
-                steps = steps_to(s.h, b, v, q)
-                price = s.price[finest] + steps * calls(finest, v * s.mu / s.eta)
-                if price < best:
-                    best, found = price, Epoch(radius, finest, int(steps), v, reached=goal)
-    return best, found
+def _middle(s: Setting, radius: float, goal: float, after: float) -> tuple[float, Epoch]:
+    """The cheapest epoch from one radius to a smaller one, and its price with what comes after."""
+    q = goal / radius
+    finest, share, form = (a.ravel() for a in np.meshgrid(np.arange(s.price.size), SHARES, (0, 1), indexing="ij"))
+    b = s.accuracy[finest] / (s.mu * radius)
+    v = np.where(form, share * (q * q - b * b) / 2, (share * (q - b) / 2) ** 2 * (2 - s.h))
+    return _best(s, radius, finest, v, 1.0, lambda v, t: radius * contraction(s.h, b, v, t), goal, after)
 
 
-def _last(s: Setting, calls: Calls, radius: float):
-    """The cheapest epoch from a radius to loss eps."""
-    found, best = None, math.inf
-    for finest in range(s.price.size):
-        delta = float(s.accuracy[finest])
-        b = delta / (s.mu * radius)
-        if delta**2 / (2 * s.mu) >= 0.999 * s.eps or b >= 1:
-            continue
-        for share in SHARES:
-            for v, theta, steps in _shares(s, radius, delta, share):
-                v = min(v, (1 - b * b) / 4)
-                price = s.price[finest] + steps * calls(finest, v * s.mu / s.eta)
-                if price < best:
-                    best, found = price, Epoch(radius, finest, int(steps), v, theta)
-        if s.price[min(finest + 1, s.price.size - 1)] > best:
-            break
-    return best, found
-
-
-def _shares(s: Setting, radius: float, delta: float, share: float):
-    """Ways to split eps between bias, noise and horizon: (v, theta, steps)."""
+def _last(s: Setting, radius: float) -> tuple[float, Epoch]:
+    """The cheapest epoch from a radius to loss eps, and its price."""
+    finest, share, theta = np.meshgrid(np.arange(s.price.size), SHARES, AVERAGES if s.averaged else 1.0, indexing="ij")
+    finest, share, theta = finest.ravel(), share.ravel(), theta.ravel()
+    delta = s.accuracy[finest]
     if not s.averaged:
-        left = math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)
-        v = (share * left / radius) ** 2 / (2 * s.mu * s.turning)
-        goal = (1 - share) * left * math.sqrt(2 / s.mu) / radius
-        steps = max(_power(goal, 1 - s.h), math.ceil((s.beta / s.mu - 1) / 2)) if goal < 1 else 1.0
-        return [(v, 1.0, max(1.0, steps))]
+        v = (share * (math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)) / radius) ** 2 / (2 * s.mu * s.turning)
+        return _best(s, radius, finest, v, 1.0, lambda v, t: last_loss(s, radius, delta, v, t), s.eps)
     least = delta**2 / (2 * s.mu * s.eps)  # what theta must exceed
-    out = []
-    for theta in least + (1 - least) * AVERAGES:
-        left = s.eps - delta**2 / (2 * s.mu * theta)
-        v = share * left / (4 * s.mu * radius**2)
-        need = s.mu * (1 - theta) * radius**2 / (2 * (1 - share) * left)
-        rate = math.log1p(-s.h * theta) - math.log1p(-s.h) if s.h < 1 else math.inf
-        out.append((v, theta, max(1.0, math.ceil(math.log1p(need) / rate - 1e-9))))
-    return out
+    theta = least + (1 - least) * theta
+    v = share * (s.eps - delta**2 / (2 * s.mu * theta)) / (4 * s.mu * radius**2)
+    return _best(s, radius, finest, v, theta, lambda v, t: average_loss(s, radius, delta, v, t, theta), s.eps)
+
+
+def _best(s: Setting, radius, finest, v, theta, bound, goal, after=0.0) -> tuple[float, Epoch]:
+    """The cheapest of these epochs from a radius to a goal."""
+    b = s.accuracy[finest] / (s.mu * radius)
+    v = np.maximum(np.minimum(v, (1 - b * b) / 4), 0.0)
+    steps = fewest(lambda t: bound(v, t), goal, v.shape)
+    price = after + s.price[finest] + steps * call_prices(s, finest, v * s.mu / s.eta)
+    i = int(price.argmin())
+    if not np.isfinite(price[i]):
+        return math.inf, None
+    theta = float(np.broadcast_to(theta, v.shape)[i])
+    return float(price[i]), Epoch(radius, int(finest[i]), int(steps[i]), float(v[i]), theta, float(bound(v, steps)[i]))
 
 
 def with_levels(s: Setting, epoch: Epoch) -> Epoch:
-    """The levels and probabilities of the cheapest call, and the bound of what the epoch reaches."""
+    """The levels and probabilities of the cheapest call."""
     n = epoch.finest + 1
     norms = np.append(0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n])  # none vanishes: see ladders.TINY
-    variance = epoch.noise * s.mu / s.eta
-    chain, p, _ = optimum(s.price[:n], bridges(norms) ** 2, variance, s.shared[:n])
-    delta, radius, steps = float(s.accuracy[epoch.finest]), epoch.radius, epoch.steps
-    if not math.isnan(epoch.reached):
-        reached = radius * contraction(s.h, delta / (s.mu * radius), epoch.noise, steps)
-    elif s.averaged:
-        reached = average_loss(s, radius, delta, epoch.noise, steps, epoch.theta)
-    else:
-        reached = last_loss(s, radius, delta, epoch.noise, steps)
-    return replace(epoch, reached=reached, levels=tuple(chain), probabilities=tuple(p.tolist()))
+    chain, p, _ = optimum(s.price[:n], bridges(norms) ** 2, epoch.noise * s.mu / s.eta, s.shared[:n])
+    return replace(epoch, levels=tuple(chain), probabilities=tuple(p.tolist()))

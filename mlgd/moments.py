@@ -10,7 +10,7 @@ With x = 1 - eta lambda and M = T - W, the mean of y_{M+1}, ..., y_T is off the 
 `Responses` integrates against spectral measures.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ RATIO = 1.06
 MARGIN = 1.002
 
 
-@dataclass(frozen=True)
-class Worst:
+class Worst(NamedTuple):
     """Responses at their worst: the loss is at most (sqrt(horizon d0^2 + noise sigma^2) + sqrt(bias) delta)^2."""
 
     horizon: np.ndarray
@@ -64,7 +63,7 @@ def worst(beta: float, mu: float, eta: float, windows: np.ndarray, lags: np.ndar
     geometric = np.abs(x) / (1 - np.abs(x))  # of |x|^m from m = 1
     for i, w in enumerate(windows):
         full = falls(eta, lam, w)
-        early = _sums(m, ((decay * full) ** 2 / lam).max(axis=1), lags) if m.size else 0.0
+        early = _sums(m, ((decay * full) ** 2 / lam).max(axis=1), lags)
         noise[i] = (late[i] + early) / w**2 / 2
         a = np.abs(powers(x, lags[:, None] + 1)) * full / (w * eta * lam)
         horizon[i] = (lam * a**2).max(axis=1) / 2
@@ -109,27 +108,18 @@ def steps_grid(last: float, wanted) -> np.ndarray:
 
 def _weights(n: np.ndarray) -> np.ndarray:
     """Weights that turn a sum over these grid points into the sum over all whole numbers from 1 to the last."""
-    w = np.zeros(n.size)
-    if n.size:
-        gap = np.diff(n) / 2
-        w[:-1] += gap
-        w[1:] += gap
-        w[0] += 0.5
-        w[-1] += 0.5
-    return w
+    around = np.concatenate([n[:1] - 1, n, n[-1:] + 1])
+    return (around[2:] - around[:-2]) / 2
 
 
 def _sums(n: np.ndarray, f: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The sums of f over 1..end for each end on the grid."""
-    if not n.size:
-        return np.zeros(len(ends))
-    gains = np.diff(n) * (f[1:] + f[:-1]) / 2 + (f[1:] - f[:-1]) / 2
-    total = np.concatenate([[0.0, f[0]], f[0] + np.cumsum(gains)])
-    return total[np.searchsorted(n, ends) + (np.asarray(ends) >= 1)]
+    gains = np.diff(n) * (f[1:] + f[:-1]) / 2 + np.diff(f) / 2
+    total = np.concatenate([[0.0], f[:1], f[:1] + np.cumsum(gains)])
+    return total[np.searchsorted(n, ends) + (ends >= 1)]
 
 
-@dataclass(frozen=True)
-class Responses:
+class Responses(NamedTuple):
     """a, the sum C of the c_s, and the sum S of their squares, at given eigenvalues: arrays (settings, eigenvalues)."""
 
     start: np.ndarray

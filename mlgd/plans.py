@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass
 
-from .anchored import planned
 from .hierarchy import positive
 from .lazy import formulas as F
 from .oracle import Telescope
 from .planners import on_ladder
+from .refine import coarse_to_fine
 from .schemes import Budget, NotApplicable, Plan, Problem, Stage
-from .searching import dearest
+from .searching import Ladder
 from .theorems import call_bound, ideal
 
 __all__ = [
@@ -71,9 +71,9 @@ def plan(
         if promise != "proved":
             raise ValueError(f"promise={promise!r} needs a ladder: give on=h, or on=report")
         return ideal(problem, eps, method, eta)
-    if method in ("anchored", "corrected"):
-        return planned(problem, eps, method, on, promise)
-    return on_ladder(problem, eps, method, eta, on, promise)
+    if method not in METHODS:
+        return coarse_to_fine(problem, eps, method, on, promise)
+    return on_ladder(problem, eps, method, eta, Ladder.of(on), promise)
 
 
 def tuned(
@@ -99,19 +99,14 @@ def tuned(
         raise ValueError(f"the window must be at most the number of steps, {steps}; got {window}")
     if not eta < 2 / problem.beta:
         raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}")
-    h, levels = telescope.h, telescope.levels
-    accuracy = [h.accuracy(k) for k in levels]
-    spread = zip(telescope.p[1:].tolist(), accuracy, accuracy[1:], strict=False)
-    sigma = math.sqrt(sum((1 / q - 1) * (a + b) ** 2 for q, a, b in spread))  # by the declared accuracies
-    stage = Stage(int(steps), accuracy[-1], sigma, levels=levels, probabilities=tuple(telescope.p.tolist()))
+    ladder = Ladder.of(telescope.h)
+    chain = [ladder.h.levels.index(k) for k in telescope.levels]
     average = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
     if window is not None:
         average = {"averaging": "tail", "window": int(window)}
-    return Plan(
-        problem=problem, eps=eps, method="tuned", promise="none", eta=eta, stages=(stage,), **average,
-        expected_cost=steps * telescope.expected_cost(), cost_bound=dearest(h, [stage]), bound_is="never",
-        guarantee="set by hand",
-    )  # fmt: skip
+    stage, price = ladder.stage(steps, chain, telescope.p), steps * telescope.expected_cost()
+    average |= {"eta": eta, "expected_cost": price, "guarantee": "set by hand"}
+    return ladder.plan(problem, eps, "tuned", "none", [stage], **average)
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,7 @@ class Plan:
     window: int | None = None
     budget: Budget | None = None
     expected_cost: float
-    cost_bound: float | None = None
-    bound_is: str = "mean"  # 'mean': bounds the mean of what a run pays; 'never': what any run pays
+    cost_bound: float | None = None  # of what any run pays; without a ladder, of the mean
     guarantee: str
     accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
     warnings: tuple[str, ...] = ()
@@ -192,7 +191,7 @@ class Plan:
             mixed = f" + {b.mixed:.3g} mixed" if b.mixed else ""
             parts = f"{b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise{mixed}"
             rows.append(f"  error budget   {parts} = {b.total:.3g}")
-        word = {"mean": "mean at most", "never": "never above"}[self.bound_is]
+        word = "mean at most" if self.stages[0].levels is None else "never above"
         bound = f"   {word} {self.cost_bound:.4g}" if self.cost_bound is not None else ""
         rows += [f"  expected price {self.expected_cost:.4g}{bound}", f"  promise        {self.promised}"]
         return "\n".join(rows + [f"  ! {w}" for w in self.warnings])

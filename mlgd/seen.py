@@ -1,6 +1,7 @@
 """Spectral measures laid out on a ladder: what the start, each level's bias and each increment cost this instance."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,9 +10,7 @@ from .schemes import NotApplicable, Problem
 from .searching import Ladder
 
 CELLS = 12
-UNSEEN = (
-    1.5  # where nothing is known of mu, eigenvalues go on below the smallest node by its gap to the next, to this power
-)
+UNSEEN = 1.5  # where mu is not known, eigenvalues go on below the smallest node by its gap to the next, to this power
 MOST = 64  # nodes that responses are taken at
 
 
@@ -21,33 +20,31 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     The lump becomes a density even in log(lambda) of the same mass and the same first moment. Left as a lump it
     underestimates integrals of 1/lambda several times at condition numbers that sixty products don't resolve.
     """
-    nodes, weights = np.array(nodes, float), np.array(weights, float)  # fresh: a cache knows a measure by its nodes
     i = int(nodes.argmin())
-    x, mass = nodes[i], weights[i]
+    x, end = nodes[i], nodes.max()
     following = nodes[nodes > x].min(initial=np.inf)  # far off, where a Gauss rule has resolved nothing between
     floor = floor if floor > 0 else x * (x / following) ** UNSEEN if np.isfinite(following) else x
-    if not floor < x * (1 - 1e-9):
-        return nodes, weights
-    top = nodes.max()  # eigenvalues end here: a lump too near to it is spread less far down
 
     def mean(low, high):
         return (high - low) / np.log(high / low) if high > low * (1 + 1e-12) else high
 
-    if mean(floor, top) <= x:
-        low, high, b = floor, x, top
+    def where(low, high, mean_of):
         for _ in range(100):
-            floor = np.sqrt(low * high)
-            low, high = (floor, high) if mean(floor, b) < x else (low, floor)
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if mean_of(middle) < x else (low, middle)
+        return middle
+
+    top = end  # eigenvalues end here: a lump too near to it is spread less far down
+    if mean(floor, end) <= x:
+        floor = where(floor, x, lambda low: mean(low, end))
     else:
-        low, high = x, top
-        for _ in range(100):
-            b = np.sqrt(low * high)
-            low, high = (b, high) if mean(floor, b) < x else (low, b)
+        top = where(x, end, lambda high: mean(floor, high))
     if not floor < x * (1 - 1e-9):
         return nodes, weights
-    edges = np.geomspace(floor, b, CELLS + 1)
+    edges = np.geomspace(floor, top, CELLS + 1)
     cells = np.diff(edges) / np.log(edges[1:] / edges[:-1])
-    return np.concatenate([np.delete(nodes, i), cells]), np.append(np.delete(weights, i), np.full(CELLS, mass / CELLS))
+    mass = np.full(CELLS, weights[i] / CELLS)
+    return np.append(np.delete(nodes, i), cells), np.append(np.delete(weights, i), mass)
 
 
 def merged(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -55,19 +52,37 @@ def merged(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if nodes.size <= MOST:
         return nodes, weights
     cell = np.digitize(np.log(nodes), np.linspace(*np.log([nodes.min(), nodes.max()]), MOST)[1:])
-    mass = np.bincount(cell, weights, MOST)
-    moment = np.bincount(cell, weights * nodes, MOST)
+    mass, moment = (np.bincount(cell, w, MOST) for w in (weights, weights * nodes))
     kept = mass > 0
     return moment[kept] / mass[kept], mass[kept]
 
 
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """How a vector lies in the eigenvalues: a measure of mass one."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    def integral(self, power: float) -> float:
+        return float(self.weights @ self.nodes**power)
+
+    @cached_property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        return conjugate_curve(self.nodes, self.weights)
+
+
+Measure = tuple[Shape, float]  # and the squared norm
+
+
 @dataclass(frozen=True)
 class Seen:
-    """Measures on the ladder: of the start, of each step (rows of `weights` over common nodes per level) and each bias."""
+    """Measures on a ladder: of the start, of each step and of each level's bias; noise per squared norm of a step."""
 
-    start: tuple[np.ndarray, np.ndarray]
-    steps: list[tuple[np.ndarray, np.ndarray]]
-    biases: list[tuple[np.ndarray, np.ndarray]]
+    start: Measure
+    steps: list[Measure]
+    biases: list[Measure]
+    rates: np.ndarray
 
     @classmethod
     def of(cls, problem: Problem, ladder: Ladder) -> "Seen":
@@ -76,53 +91,56 @@ class Seen:
             raise NotApplicable(
                 "promise='measured' needs spectral measures: use report.problem(estimate(h, y0)), or promise='quadratic'"
             )
-        kept = {k: v for k, v in m.increments.items() if k in ladder.h.levels[1:] and v.total > 0}
-        if not kept:
+
+        def shape(measure):
+            nodes, weights = spread(measure.nodes, measure.weights, max(m.floor, problem.mu))
+            return Shape(nodes, weights / measure.total)
+
+        norms, n = ladder.steps, ladder.cost.size
+        found = {i: m.increments[k] for i, k in enumerate(ladder.h.levels) if norms[i] > 0 and k in m.increments}
+        known = {i: (shape(v), v.total / norms[i]) for i, v in found.items() if v.total > 0}
+        if not known:
             raise NotApplicable("no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first")
-        known = {k: spread(v.nodes, v.weights, max(m.floor, problem.mu)) for k, v in kept.items()}
-        norms = ladder.weight[0]
-        ranks = {k: i for i, k in enumerate(ladder.h.levels)}
-        steps = []
-        for i, k in enumerate(ladder.h.levels):
-            nearest = min(known, key=lambda j: (abs(ranks[j] - i), j))
-            nodes, weights = known[nearest]
-            own = norms[ranks[nearest]]
-            scale = 1.0 if nearest == k else norms[i] / own if own else 0.0
-            steps.append((nodes, scale * weights))
-        biases = []
-        for i in range(len(ladder.h.levels)):
-            nodes, weights = steps[min(i + 1, len(steps) - 1)]
-            biases.append((nodes, weights * (ladder.accuracy[i] ** 2 / max(weights.sum(), 1e-300))))
-        return cls(spread(m.gradient.nodes, m.gradient.weights, max(m.floor, problem.mu)), steps, biases)
+        nearest = [known[min(known, key=lambda j, i=i: abs(j - i))] for i in range(n)]
+        steps = [(s, rate * norm) for (s, rate), norm in zip(nearest, norms, strict=True)]
+        biases = [(nearest[min(i + 1, n - 1)][0], float(a) ** 2) for i, a in enumerate(ladder.accuracy)]
+        return cls((shape(m.gradient), m.gradient.total), steps, biases, np.array([rate for _, rate in nearest]))
 
     def losses(self, eta, window, steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(horizon, bias by finest level, noise weight by level) of every way to run."""
-        known: dict[int, tuple[np.ndarray, np.ndarray, Responses]] = {}
+        """(horizon, bias by finest level, noise per variance of each step) of every way to run."""
+        known: dict[Shape, np.ndarray] = {}
 
-        def integral(measure, what):
-            """Measures of levels that were not measured share their nodes with one that was, up to a factor."""
-            nodes, weights = measure
-            if id(nodes) not in known:
-                x, w = merged(nodes, weights / max(weights.sum(), 1e-300))
-                known[id(nodes)] = x, w, Responses.at(x, eta, window, steps)
-            x, w, response = known[id(nodes)]
-            return what(x, response) @ w * weights.sum() / 2
+        def parts(shape):
+            if shape not in known:
+                x, w = merged(shape.nodes, shape.weights)
+                r = Responses.at(x, eta, window, steps)
+                known[shape] = np.array([r.start**2 / x @ w, r.lasting**2 * x @ w, r.noise * x @ w]) / 2
+            return known[shape]
 
-        horizon = integral(self.start, lambda x, r: r.start**2 / x)
-        bias = np.array([integral(m, lambda x, r: r.lasting**2 * x) for m in self.biases]).T
-        noise = np.array([integral(m, lambda x, r: r.noise * x) for m in self.steps]).T
-        return horizon, bias, noise
+        bias = np.array([size * parts(shape)[1] for shape, size in self.biases])
+        noise = np.array([parts(shape)[2] for shape, _ in self.steps])
+        return parts(self.start[0])[0] * self.start[1], bias.T, noise.T * self.rates
 
-    def bridged(self, weight: np.ndarray, ladder: Ladder) -> np.ndarray:
-        """The noise loss between any two levels: as that of the first step between them, by the ratio of squared norms."""
-        n = weight.size
-        out = np.zeros((n, n))
-        for i in range(n - 1):
-            own = ladder.squared[i, i + 1]
-            out[i, i + 1 :] = weight[i + 1] * (ladder.squared[i, i + 1 :] / own if own > 0 else 1.0)
-        return out
+    @property
+    def floors(self) -> np.ndarray:
+        """What each level's bias costs in the end."""
+        return np.array([size * shape.integral(-1) / 2 for shape, size in self.biases])
 
-    def floor(self) -> float:
-        """What the finest level's bias alone costs in the end."""
-        nodes, weights = self.biases[-1]
-        return float((weights / nodes).sum() / 2)
+
+def conjugate_curve(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The loss above the minimum and the gradient's norm after 0, 1, 2, ... steps of conjugate gradients.
+
+    The gradient starts with these weights in the eigenvalues; the loss is half the integral of the gradient over lambda.
+    """
+    r = np.sqrt(np.maximum(weights, 0.0))
+    p, rows = r.copy(), []
+    for _ in range(nodes.size + 1):
+        size = float(r @ r)
+        rows.append((float((r**2 / nodes).sum()) / 2, np.sqrt(size)))
+        if rows[-1][0] <= 1e-12 * rows[0][0]:
+            break
+        image = nodes * p
+        r = r - size / float(p @ image) * image
+        p = r + float(r @ r) / size * p
+    loss, norm = np.array(rows).T
+    return np.minimum.accumulate(loss), norm

@@ -27,55 +27,33 @@ def ideal(problem: Problem, eps: float, method: str, eta: float | None) -> Plan:
     parts = stages_of(problem, eps, method, eta)
     expected = bound = 0.0
     for stage in parts["stages"]:
-        ladder = problem.prices(stage.delta)
-        telescope = Telescope.for_accuracy(ladder, stage.delta, stage.sigma, problem.gamma)
-        expected += stage.steps * telescope.expected_cost()
+        known = problem.prices(stage.delta), stage.delta, stage.sigma, problem.gamma
+        expected += stage.steps * Telescope.for_accuracy(*known).expected_cost()
         bound += stage.steps * call_bound(problem, stage.delta, stage.sigma)
-    last, warnings = parts["stages"][-1], problem.already(eps)
-    if last.sigma > 0:  # its ladder is the last one made
-        p = Telescope.for_accuracy(ladder, last.delta, last.sigma, problem.gamma, coarsest="paper").p[0]
-        if p < 1:
-            warnings += (
-                f"the paper's probabilities would draw the coarsest level with probability {p:.2g}: unsafe unless the "
-                "gradient is bounded; this plan draws it at every call",
-            )
-    known = {"problem": problem, "eps": eps, "method": method, "promise": "proved", "eta": eta}
-    return Plan(**known, expected_cost=expected, cost_bound=bound, warnings=warnings, **parts)
+    warnings = problem.already(eps)
+    if stage.sigma > 0 and (p := Telescope.for_accuracy(*known, coarsest="paper").p[0]) < 1:
+        warnings += (
+            f"the paper's probabilities would draw the coarsest level with probability {p:.2g}: unsafe unless the "
+            "gradient is bounded; this plan draws it at every call",
+        )
+    parts |= {"problem": problem, "eps": eps, "method": method, "promise": "proved", "eta": eta, "warnings": warnings}
+    return Plan(**parts, expected_cost=expected, cost_bound=bound)
 
 
 def stages_of(problem: Problem, eps: float, method: str, eta: float) -> dict:
     """What the method's theorem prescribes: stages, averaging, growth, budget, guarantee."""
-    if method == "accelerated":
-        return accelerated(problem, eps, eta)
-    if method == "scheduled":
-        return scheduled(problem, eps, eta)
+    if method in ("accelerated", "scheduled"):
+        return (accelerated if method == "accelerated" else scheduled)(problem, eps, eta)
     strong = problem.mu > 0 and eps <= problem.mu * problem.d0**2
-    return (_strong if strong else _convex)(problem, eps, eta, noisy=method != "fixed")
-
-
-def _convex(problem, eps, eta, noisy) -> dict:
-    """The paper's Theorem 1(a)."""
-    numbers = {"d0": problem.d0, "eta": eta, "eps": eps}
-    stage = _stage(F.CONVEX, numbers, noisy)
-    return {
-        "stages": (stage,),
-        "averaging": "uniform",
-        "budget": _budget(F.CONVEX_BUDGET, problem, stage, numbers),
-        "guarantee": "the paper's Theorem 1(a), average of the iterates",
-    }
-
-
-def _strong(problem, eps, eta, noisy) -> dict:
-    """The paper's Theorem 1(b)."""
+    forms, terms = (F.STRONG, F.STRONG_BUDGET) if strong else (F.CONVEX, F.CONVEX_BUDGET)
     numbers = {"d0": problem.d0, "eta": eta, "eps": eps, "mu": problem.mu}
-    stage = _stage(F.STRONG, numbers, noisy)
-    return {
-        "stages": (stage,),
-        "averaging": "geometric",
-        "growth": 1 / (1 - eta * problem.mu),
-        "budget": _budget(F.STRONG_BUDGET, problem, stage, numbers),
-        "guarantee": "the paper's Theorem 1(b), geometric average",
-    }
+    steps, delta, sigma2 = (F.value(forms[name], **numbers) for name in ("T", "delta", "sigma2"))
+    stage = Stage(math.ceil(steps - 1e-9), delta, 0.0 if method == "fixed" else math.sqrt(sigma2))
+    known = {"stages": (stage,), "budget": _budget(terms, problem, stage, numbers)}
+    if not strong:
+        return known | {"averaging": "uniform", "guarantee": "the paper's Theorem 1(a), average of the iterates"}
+    known["growth"] = 1 / (1 - eta * problem.mu)
+    return known | {"averaging": "geometric", "guarantee": "the paper's Theorem 1(b), geometric average"}
 
 
 def accelerated(problem: Problem, eps: float, eta: float) -> dict:
@@ -128,12 +106,6 @@ def scheduled(problem: Problem, eps: float, eta: float) -> dict:
         "budget": Budget(horizon, bias, noise),
         "guarantee": "the paper's Proposition 2 in discrete time, proved in the book",
     }
-
-
-def _stage(parameters, numbers, noisy) -> Stage:
-    steps = math.ceil(F.value(parameters["T"], **numbers) - 1e-9)
-    sigma2 = F.value(parameters["sigma2"], **numbers) if noisy else 0.0
-    return Stage(steps, F.value(parameters["delta"], **numbers), math.sqrt(sigma2))
 
 
 def _budget(terms, problem, stage, numbers) -> Budget:

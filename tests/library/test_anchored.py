@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from mlgd import Hierarchy, audit, compare, estimate, minimize, plan
-from mlgd.anchored import planned
 from mlgd.anchors import epoch_price
 from mlgd.examples import rounded
 from mlgd.plans import NotApplicable
@@ -145,11 +144,11 @@ def test_a_correction_that_goes_too_far_is_shortened():
 def test_rough_errors_and_too_few_points_are_refused_with_a_reason(h, problem):
     rough = audit(rounded(lambda y: SPECTRUM * y, 3, 1, range(2, 9)), [START * t for t in (1.0, 0.99, 0.9, 0.5, 0.1)])
     with pytest.raises(NotApplicable, match=r"rough|can't tell"):
-        planned(problem, EPS, "anchored", rough, "proved")
+        plan(problem, EPS, "anchored", on=rough)
     with pytest.raises(NotApplicable, match="three points"):
-        planned(problem, EPS, "corrected", audit(h, [START]), "measured")
+        plan(problem, EPS, "corrected", on=audit(h, [START]), promise="measured")
     with pytest.raises(NotApplicable, match="on=report"):
-        planned(problem, EPS, "anchored", h, "proved")
+        plan(problem, EPS, "anchored", on=h)
 
 
 def test_a_target_out_of_reach_is_refused(report, problem):

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd.epochs import Calls, Setting, average_loss, cheapest, contraction, last_loss, steps_to
+from mlgd.epochs import Setting, average_loss, call_prices, cheapest, contraction, fewest, last_loss
 
 LEVELS = np.arange(24)
 
@@ -47,7 +47,7 @@ def test_the_contraction_is_nearly_attained_without_noise():
 @pytest.mark.parametrize("q", [0.5, 0.2, 0.05])
 def test_steps_are_the_fewest(q):
     for b, v in ((0.6 * q, 0.01 * q * q), (0.1 * q, 0.1 * q * q)):
-        steps = int(steps_to(0.01, b, v, q))
+        steps = int(fewest(lambda t, b=b, v=v: contraction(0.01, b, v, t), q))
         assert contraction(0.01, b, v, steps) <= q * (1 + 1e-9) < contraction(0.01, b, v, steps - 1) * (1 + 1e-6)
 
 
@@ -78,8 +78,8 @@ def test_the_price_over_one_gradient_falls_towards_one():
     over = []
     for eps in (1e-4, 1e-6, 1e-8, 1e-10):
         s = setting(eps=eps)
-        calls, plan = Calls(s), cheapest(s)
-        price = sum(s.price[e.finest] + e.steps * calls(e.finest, e.noise * s.mu / s.eta) for e in plan)
+        plan = cheapest(s)
+        price = sum(s.price[e.finest] + e.steps * call_prices(s, e.finest, e.noise * s.mu / s.eta)[0] for e in plan)
         over.append(price / s.price[np.argmax(s.accuracy <= math.sqrt(2 * s.mu * eps))])
     assert over == sorted(over, reverse=True)
     assert over[-1] < 1.2

@@ -9,9 +9,9 @@ import pytest
 
 from mlgd import Hierarchy, Problem, Telescope, audit, compare, estimate, minimize, plan, tuned
 from mlgd.plans import NotApplicable
-from mlgd.refine import conjugate_steps, nesterov_responses
+from mlgd.refine import _conjugate, nesterov_responses
 from mlgd.searching import Ladder
-from mlgd.seen import spread
+from mlgd.seen import Shape, spread
 from mlgd.spectra import Measure
 
 EIGENVALUES = np.array([0.02, 0.1, 0.4, 1.0])
@@ -209,8 +209,9 @@ def test_nesterov_responses_are_those_of_nesterovs_method():
 
 def test_conjugate_steps_end_with_the_spectrum():
     nodes, weights = np.array([0.1, 0.5, 1.0]), np.array([1.0, 2.0, 3.0])
-    assert conjugate_steps(nodes, weights, 1e-12)[0] == 3
-    assert conjugate_steps(nodes, weights, 1e3)[0] == 0
+    measure = Shape(nodes, weights / 6), 6.0
+    assert _conjugate(measure, 1e-12)[0] == 3
+    assert _conjugate(measure, 1e3) == (0, pytest.approx(math.sqrt(6)))
 
 
 def test_compare_ranks_and_says_whether_the_telescope_pays():

@@ -20,16 +20,17 @@ import pytest
 
 from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, plan, tuned
 from mlgd.anchors import epoch_price
-from mlgd.epochs import Calls, Epoch, Setting, _last, _shares, average_loss, cheapest, contraction, last_loss, steps_to
+from mlgd.epochs import Epoch, Setting, _last, average_loss, call_prices, cheapest, contraction, fewest, last_loss
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import Declared
 from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, polished
 from mlgd.oracle import Draw
 from mlgd.plans import Budget, Comparison, NotApplicable, Plan, Stage
-from mlgd.refine import conjugate_curve, nesterov_responses
+from mlgd.refine import nesterov_responses
 from mlgd.results import Result, State, Trace
 from mlgd.searching import Ladder, Ways, coarse_prices, refined
+from mlgd.seen import conjugate_curve
 from mlgd.solvers import nesterov, quasi_newton
 from mlgd.spectra import Measure
 
@@ -74,7 +75,7 @@ def ranked(problem, eps, **options):
         found = compare(problem, eps, **options)
     except NotApplicable as why:
         return str(why)
-    hidden = ("problem", "accuracies", "eps", "warnings", "bound_is")
+    hidden = ("problem", "accuracies", "eps", "warnings")
     bills = [{k: v for k, v in vars(p).items() if k not in hidden} | {"total": p.budget.total} for p in found.plans]
     return [bills, [p.warnings for p in found.plans if p.warnings], *([] if options else [str(found), str(found.best)])]
 
@@ -157,6 +158,9 @@ def ladders():
 
 
 def epochs():
+    def steps_to(h, b, v, q):
+        return fewest(lambda t: contraction(h, b, v, t), q)
+
     out = [[contraction(0.1, b, v, n), steps_to(0.1, b, v, q)]
            for b in (0.0, 0.2, 0.9) for v in (0.0, 0.05, 0.3) for n, q in ((1, 0.95), (7, 0.5), (60, 0.25))]  # fmt: skip
     out.append([contraction(1.0, 0.1, 0.05, 3), steps_to(1.0, 0.1, 0.05, 0.5)])
@@ -165,16 +169,16 @@ def epochs():
             n = 9
             accuracy, flags = 0.5 * 2.0 ** -np.arange(n), np.array([False] + [shared] * (n - 1))
             s = Setting(beta, 0.1, 2.0, eps, 6.0 ** np.arange(n), accuracy, 0.3 * accuracy, flags, averaged)
-            calls = Calls(s)
-            out.append([[calls(k, v) for k in (0, 3, 8) for v in (1e-6, 1e-3, 0.1, 10.0)], cheapest(s)])
+            out.append([call_prices(s, [k] * 4, [1e-6, 1e-3, 0.1, 10.0]) for k in (0, 3, 8)])
+            out.append(cheapest(s))
             out.append([[average_loss(s, 1.5, 0.01, v, 20, t), last_loss(s, 1.5, 0.01, v, 20)]
-                        for v in (0.0, 0.01, 0.5) for t in (0.3, 1.0)])  # fmt: skip
+                        for v in (0.0, 0.01, 0.5) for t in (0.3, 0.9)])  # fmt: skip
     out.append([steps_to(0.1, 0.0, 0.1, 0.5), steps_to(1.0, 0.0, 0.25, 1.0)])  # where nothing is left to the horizon
     accuracy = 2.0 ** -np.arange(1.0, 6.0)
     price, change = np.array([1.0, 3.7, 114.0, 5517.0, 266544.0]), 0.4 * accuracy
     dear = Setting(84.8, 0.1, 2.0, 0.0987, price, accuracy, change, np.zeros(5, bool))  # one level more pays
     flat = Setting(20.0, 2.0, 2.0, 4.0, price, accuracy, change, np.zeros(5, bool), False)
-    out += [cheapest(dear), _last(dear, Calls(dear), 2.0), _shares(flat, 1.0, 0.0, 0.5), _shares(flat, 1.0, 0.1, 0.5)]
+    out += [cheapest(dear), _last(dear, 2.0), _last(flat, 1.0)]
     hard = Setting(1.0, 0.1, 2.0, 1e-9, np.ones(2), np.ones(2), np.ones(2), np.zeros(2, bool))
     return [*out, cheapest(hard)]
 
@@ -205,13 +209,13 @@ def shapes():
                 for f in fields(c)
             ],
         ]
-        for c in [*made, State, Telescope, Trace, Ways]
+        for c in [*made, State, Telescope, Trace]
     }
 
 
 def constants():
     """What was chosen by measurement: who changes one should say so."""
-    names = "adversary anchored checkpoints descent epochs jumps ladders oracle planners purchases refine runs searching solvers"
+    names = "adversary checkpoints descent epochs jumps ladders oracle planners purchases refine runs searching solvers"
     modules = {name: vars(import_module(f"mlgd.{name}")) for name in names.split()}
     numbers = int | float | tuple | np.ndarray
     return {name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)} for name, m in modules.items()}
@@ -222,13 +226,14 @@ def searching():
     for h in LADDERS.values():
         ladder, n = Ladder.of(h), len(h.levels)
         room = np.linspace(-0.1, 0.6, 3 * n).reshape(3, n)
-        ways = Ways(np.ones(3), np.array([5.0, 50.0, 8.0]), np.array([5.0, 20.0, 0.35]), room, ladder.weight)
-        out += [ladder.squared, coarse_prices(ladder, ways, True), coarse_prices(ladder, ways, False)]
+        ways = Ways(np.ones(3), np.array([5.0, 50.0, 8.0]), np.array([5.0, 20.0, 0.35]), (), None)
+        scale = np.array([[1.0], [2.0], [0.3]])
+        out += [ladder.squared, coarse_prices(ladder, room, scale), coarse_prices(ladder, np.minimum(room, 0), scale)]
         out += [refined(ways, i, 1.3) for i in range(3)]
     report = smooth(LADDERS["uneven"])
     report.values = {k: np.array([uneven(k, y) for y in (START, 0.5 * START)]) for k in OFF}
     known = Ladder.of(report)
-    return [*out, known.squared, known.declared, known.weight, known.change]
+    return [*out, known.squared, known.accuracy, known.steps, known.change]
 
 
 def deterministic():

@@ -91,8 +91,7 @@ def spectra():
     for h in LADDERS.values():
         ladder = Ladder.of(h)
         seen = Seen.of(PROBLEMS[0.02], ladder)
-        weight = ladder.weight[0] + 0.1
-        out.append([seen.start, seen.steps, seen.biases, seen.floor(), seen.bridged(weight, ladder)])
+        out.append([seen.start, seen.steps, seen.biases, seen.floors, seen.rates])
         out.append(seen.losses(np.array([0.5, 1.5]), np.array([3.0, 40.0]), np.array([10.0, 300.0])))
     return [*out, Measure(*map(np.array, ([0.0, 1.0], [1.0, 1.0]))).integral(lambda x: 1 / x), MEASURES.gradient.total]
 
