@@ -39,13 +39,22 @@ class Measure:
         ):  # a node at zero makes an integral of 1/lambda infinite, and that is meant
             return float(self.weights @ f(self.nodes))
 
+    @property
+    def complete(self) -> bool:
+        """Whether the rule is exact: the products span all that v ever reaches."""
+        return self.jacobi is not None and self.jacobi[1][-1] == 0
+
+    def above(self, least: float) -> "Measure":
+        """Nodes below what can be resolved are moved up to it: their place is not known, their weight is."""
+        return self if self.nodes.min() > least else Measure(np.maximum(self.nodes, max(least, 1e-300)), self.weights)
+
     def scaled(self, factor: float) -> "Measure":
         """The measure of sqrt(factor) v."""
         return Measure(self.nodes, factor * self.weights, self.jacobi)
 
     def radau(self, floor: float) -> "Measure":
         """The rule with one more node, at `floor`: integrals of 1/lambda from above if no eigenvalue is below it."""
-        if self.jacobi is None or self.jacobi[1][-1] == 0 or not floor < self.nodes.min():
+        if self.jacobi is None or self.complete or not floor < self.nodes.min():
             return self  # the Gauss rule is already exact, or leaves no room
         diagonal, off = self.jacobi
         n = diagonal.size
@@ -104,11 +113,6 @@ class Krylov:
     noise: float
 
     @property
-    def complete(self) -> bool:
-        """Whether the products span all that v ever reaches."""
-        return bool(self.measure.jacobi[1][-1] == 0)
-
-    @property
     def least(self) -> tuple[float, float]:
         """The smallest Ritz value and its residual: some eigenvalue lies within that of it."""
         diagonal, off = self.measure.jacobi
@@ -134,7 +138,7 @@ def lanczos(
 
     >>> H = np.diag([1.0, 2.0, 4.0])
     >>> found = lanczos(lambda v: H @ v, np.ones(3), steps=9)
-    >>> found.measure.nodes.round(9), found.measure.weights.round(9), found.complete
+    >>> found.measure.nodes.round(9), found.measure.weights.round(9), found.measure.complete
     (array([1., 2., 4.]), array([1., 1., 1.]), True)
     """
     norm = float(np.linalg.norm(v))

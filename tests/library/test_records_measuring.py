@@ -82,7 +82,7 @@ def spectra():
         found = lanczos(lambda v: matrix @ v, np.ones(30), steps, tolerance)
         m = found.measure
         out.append(
-            [m.nodes, m.weights, m.total, m.integral(lambda x: 1 / x), found.least, found.complete, m.scaled(2.0).total]
+            [m.nodes, m.weights, m.total, m.integral(lambda x: 1 / x), found.least, m.complete, m.scaled(2.0).total]
         )
         out.append([m.radau(floor).weights for floor in (1e-6, 5e-5)])
     for floor in (0.0, 1e-3, 0.015, 0.5):
