@@ -6,7 +6,7 @@ by -(A_k - A_{k-})/rate_k: jumps whose size does not shrink. Between events noth
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
@@ -15,11 +15,10 @@ import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, generator
 from .lazy import formulas as F
-from .purchases import Meter, Stop
+from .purchases import Meter
 from .results import Result
 
-BLOCK = 1024  # events are drawn, thinned and averaged about this many at a time,
-ENTRIES = 2**17  # and fewer in high dimension: their jumps are kept until then
+BLOCK = 1024  # events are drawn and thinned, and losses recorded, about this many at a time
 FAR = 1e12  # a path this many times as large as its start, or one, has diverged
 SLACK = 1 + 1e-6  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
 
@@ -153,36 +152,68 @@ def flow(
     if not isinstance(h, Hierarchy):
         raise TypeError(f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}")
     schedule = _as_schedule(h, rates)
-    weight = schedule.weight if weight is None else weight
-    for name, given in (("horizon", horizon), ("weight", weight)):
+    w = schedule.weight if weight is None else weight
+    for name, given in (("horizon", horizon), ("weight", w)):
         if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
             raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function; got a value of type {type(loss).__name__}")
-    run, rng = _Flow(h, h.point(y0), schedule.levels, float(weight), loss, max_events), generator(rng)
-    block = max(1, min(BLOCK, ENTRIES // run.y.size))
+    y, rng, meter, rows = h.point(y0), generator(rng), Meter(h), []
+    bought = [(k,) if h.before(k) is None or h.shares(k) else (k, h.before(k)) for k in schedule.levels]
+    mean, far, now, events = y.copy(), FAR * (1 + float(np.abs(y).max())), 0.0, 0
+
+    def record() -> None:
+        rows.append((events, meter.total, math.nan if loss is None else float(loss(mean.copy()))))
+
+    def result(status: str, message: str, error: Exception | None = None) -> Result:
+        record()
+        return Result.of(mean, meter, rows, events, status, message, error=error)
+
+    def shares(times: np.ndarray) -> np.ndarray:
+        """Of the average up to each time: what the stretch since the one before it weighs."""
+        gaps = np.diff(times, prepend=now)
+        return np.expm1(-w * gaps) / np.expm1(-w * times) if w else gaps / times
+
+    failure, message = None, f"flowed for {horizon:g} units of time: nothing is promised of one run"
     try:
-        run.record()
-        for start, end in schedule.stretches(horizon) if horizon else ():
-            pieces = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / block))
-            for low, high in pairwise(np.linspace(start, end, pieces + 1).tolist()):
-                run.fire(*_events(schedule, low, high, rng))
-        run.advance(horizon)
-        status, message, error = "done", f"flowed for {horizon:g} units of time: nothing is promised of one run", None
-    except Stop as stop:
-        status, message, error = stop.status, stop.message, stop.__cause__
+        record()
+        for low, high in _pieces(schedule, horizon):
+            times, which, rate = _events(schedule, low, high, rng)
+            safe = mean.copy()
+            try:
+                for t, i, r, share in zip(*(a.tolist() for a in (times, which, rate, shares(times))), strict=True):
+                    if events == max_events:
+                        return result("budget", f"{events} events were made by time {now:.4g}: max_events")
+                    for k in bought[i]:
+                        meter.charge(k)
+                    step = h.step(schedule.levels[i], y)
+                    mean += share * (y - mean)
+                    y, now, events = y - step / r, t, events + 1  # a new array: a user may keep the points seen
+                    y.flags.writeable = False
+            except LevelError as error:
+                failure, message = error, f"event {events + 1}, time {t:.4g}: {error}; the average so far is kept"
+            if not np.abs(y).max() <= far:
+                mean = safe
+                return result("diverged", f"the path left every region by event {events}: raise the rates")
+            if failure is not None:
+                return result("failed", message, failure)
+            if times.size and loss is not None:
+                record()
+        if horizon:
+            mean += shares(np.array([horizon]))[0] * (y - mean)
     except KeyboardInterrupt as interrupt:
-        message = f"interrupted at event {run.events}: the average so far is kept"
-        interrupt.result = run.result("stopped", message, None)
+        interrupt.result = result("stopped", f"interrupted at event {events}: the average so far is kept")
         raise
-    return run.result(status, message, error)
+    return result("done", message)
 
 
-def _mass(w: float, t):
-    """The integral of e^(w s) from 0 to t, over e^(w t)."""
-    return -np.expm1(-w * t) / w if w else t
+def _pieces(schedule: Schedule, horizon: float) -> Iterator[tuple[float, float]]:
+    """The horizon in pieces of about BLOCK events that no break divides."""
+    for start, end in schedule.stretches(horizon) if horizon else ():
+        n = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / BLOCK))
+        yield from pairwise(np.linspace(start, end, n + 1).tolist())
 
 
 def _events(schedule: Schedule, start: float, end: float, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -205,76 +236,13 @@ def _as_schedule(h: Hierarchy, rates) -> Schedule:
         raise TypeError(
             f"rates must be {{level: rate}}, a list of rates or a Schedule; got a value of type {type(rates).__name__}"
         )
-    if not isinstance(rates, Mapping) and len(rates) > len(h.levels):
-        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {len(rates)} of them")
-    pairs = dict(rates) if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))
-    levels = tuple(k for k in h.levels if k in pairs)
-    if levels != h.levels[: len(pairs)] or not levels:
-        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {tuple(pairs)}")
-    bad = [k for k in levels if not (isinstance(pairs[k], Real) and pairs[k] > 0 and math.isfinite(pairs[k]))]
-    if bad:
-        raise ValueError(f"rates must be positive and finite; got {pairs[bad[0]]!r} at level {bad[0]}")
-    values = np.array([pairs[k] for k in levels], float)
-    return Schedule(lambda times: np.repeat(values[:, None], np.size(times), axis=1), levels)
-
-
-class _Flow:
-    """The path, its weighted average, and what was paid."""
-
-    def __init__(self, h, y, levels, weight, loss, max_events):
-        self.h, self.y, self.levels, self.weight, self.loss, self.max_events = h, y, levels, weight, loss, max_events
-        self.meter = Meter(h)
-        self.bought = [(k,) if h.before(k) is None or h.shares(k) else (k, h.before(k)) for k in levels]
-        self.now, self.events, self.rows = 0.0, 0, []
-        self.moved = np.zeros_like(y)  # the jumps so far, each times the mass A(t) of the weights before it
-        self.mean = y.copy()
-        self.far = FAR * (1 + float(np.abs(y).max()))
-
-    def fire(self, times, which, rates) -> None:
-        """Make the jumps of one piece in their order."""
-        planned = min(self.max_events - self.events, times.size)
-        y, made, failure = self.y, 0, None
-        jumps = np.empty((planned, *y.shape))
-        try:
-            for i, rate in zip(which[:planned].tolist(), rates[:planned].tolist(), strict=True):
-                for k in self.bought[i]:
-                    self.meter.charge(k)
-                jump = np.multiply(self.h.step(self.levels[i], y), -1 / rate, out=jumps[made])
-                y = y + jump  # a new array at every event: a user may keep the points seen
-                y.flags.writeable = False
-                made += 1
-        except LevelError as error:
-            failure = error
-        finally:  # an interrupt, too, leaves whole events
-            self.y = y
-            self.events += made
-            far = not np.abs(y).max() <= self.far
-            if made and not far:
-                self.advance(float(times[made - 1]), times[:made], jumps[:made])
-        if far:
-            raise Stop("diverged", f"the path left every region by event {self.events}: raise the rates")
-        if failure is not None:
-            where = f"event {self.events + 1}, time {times[made]:.4g}"
-            raise Stop("failed", f"{where}: {failure}; the average so far is kept") from failure
-        if made and self.loss is not None:
-            self.record()
-        if planned < times.size:
-            raise Stop("budget", f"{self.events} events were made by time {self.now:.4g}: max_events")
-
-    def advance(self, now: float, times=(), jumps=()) -> None:
-        """The average up to now: y_now - sum of jump A(t)/A(now), where A(t) integrates e^(weight s) from 0 to t."""
-        w, times = self.weight, np.asarray(times, float)
-        decay = np.exp(-w * (now - times))  # masses are kept relative to e^(weight now), so that none overflows
-        self.moved *= math.exp(-w * (now - self.now))
-        if times.size:
-            self.moved += np.tensordot(_mass(w, times) * decay, jumps, 1)
-        self.mean[...] = self.y - self.moved / _mass(w, now) if now > 0 else self.y
-        self.now = now
-
-    def record(self) -> None:
-        value = float(self.loss(self.mean.copy())) if self.loss is not None else math.nan
-        self.rows.append((self.events, self.meter.total, value))
-
-    def result(self, status, message, error) -> Result:
-        self.record()
-        return Result.of(self.mean, self.meter, self.rows, self.events, status, message, error=error)
+    pairs = rates if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))
+    levels = h.levels[: len(rates)]
+    if not levels or pairs.keys() != {*levels} or len(rates) > len(levels):
+        given = tuple(rates) if isinstance(rates, Mapping) else f"{len(rates)} of them"
+        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {given}")
+    for k in levels:
+        if not (isinstance(pairs[k], Real) and 0 < pairs[k] < math.inf):
+            raise ValueError(f"rates must be positive and finite; got {pairs[k]!r} at level {k}")
+    values = np.array([[pairs[k]] for k in levels], float)
+    return Schedule(lambda times: np.repeat(values, np.size(times), axis=1), levels)
