@@ -8,7 +8,7 @@ never trusted: whatever numpy can read is copied into a float array of the point
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 
 import numpy as np
@@ -28,16 +28,6 @@ class LevelError(ValueError):
 def dyadic(k: int) -> float:
     """The accuracy that the paper's Assumption 1 gives level k, 2^-k."""
     return 2.0**-k
-
-
-@dataclass(frozen=True)
-class Declared:
-    """Accuracies written down level by level (a function that can be pickled)."""
-
-    table: Mapping[int, float]
-
-    def __call__(self, k: int) -> float:
-        return self.table[k]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,30 +56,27 @@ class Hierarchy:
         for name in ("evaluate", "cost", "accuracy", "increment"):
             if getattr(self, name) is not None or name in ("evaluate", "cost"):
                 function(name, getattr(self, name))
-        object.__setattr__(self, "levels", _integers(self.levels))
-        if self.accuracy is None:
-            object.__setattr__(self, "accuracy", dyadic)
+        vars(self).update(levels=_integers(self.levels), accuracy=self.accuracy or dyadic)
         for name, table in (("price", self.cost), ("accuracy", self.accuracy)):
             for k in self.levels:
                 positive(f"the {name} of level {k}", table(k))
-        grows = [b for a, b in pairwise(self.levels) if self.accuracy(b) > self.accuracy(a) * (1 + 1e-12)]
-        if grows:
-            raise ValueError(
-                f"accuracy({grows[0]}) is larger than at the level before: accuracy(k) bounds the error of level k, "
-                "which must not grow; order the levels from coarse to fine"
-            )
+        for a, b in pairwise(self.levels):
+            if self.accuracy(b) > self.accuracy(a) * (1 + 1e-12):
+                raise ValueError(
+                    f"accuracy({b}) is larger than at the level before: accuracy(k) bounds the error of level k, "
+                    "which must not grow; order the levels from coarse to fine"
+                )
 
     def __repr__(self) -> str:
-        shown = [*self.levels[:3], "...", self.levels[-1]] if len(self.levels) > 5 else self.levels
         first, last = self.levels[0], self.levels[-1]
-        parts = [
-            f"levels {' '.join(map(str, shown))}",
-            f"price {self.cost(first):.3g} to {self.cost(last):.3g}",
-            f"accuracy {self.accuracy(first):.3g} to {self.accuracy(last):.3g}"
-            + (" (assumed: 2^-k)" if self.accuracy is dyadic else ""),
-            *(["increments of their own"] if self.increment is not None else []),
-        ]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        levels = [*self.levels[:3], "...", last] if len(self.levels) > 5 else self.levels
+        assumed = " (assumed: 2^-k)" if self.accuracy is dyadic else ""
+        return (
+            f"{type(self).__name__}(levels {' '.join(map(str, levels))}, "
+            f"price {self.cost(first):.3g} to {self.cost(last):.3g}, "
+            f"accuracy {self.accuracy(first):.3g} to {self.accuracy(last):.3g}{assumed}"
+            f"{', increments of their own' if self.increment is not None else ''})"
+        )
 
     # --- the ladder ---
 
@@ -134,11 +121,10 @@ class Hierarchy:
         missing = [k for k in self.levels if k not in accuracies]
         if missing:
             raise ValueError(f"declare needs an accuracy for every level; got none for {missing}")
-        return self._like(accuracy=Declared({k: float(accuracies[k]) for k in self.levels}))
+        return self._like(accuracy={k: float(accuracies[k]) for k in self.levels}.__getitem__)
 
     def _like(self, **changes) -> "Hierarchy":
-        names = ("evaluate", "cost", "levels", "accuracy", "increment", "shared")
-        return Hierarchy(**({name: getattr(self, name) for name in names} | changes))
+        return Hierarchy(**({f.name: getattr(self, f.name) for f in fields(Hierarchy)} | changes))
 
     def _index(self, k: int) -> int:
         try:
@@ -155,7 +141,7 @@ class Hierarchy:
         except (TypeError, ValueError) as error:
             raise ValueError(f"a point must be an array of numbers; got {shown(y)}: {error}") from None
         if point.ndim == 0 or point.size == 0:
-            what = "an empty array" if point.size == 0 else f"the number {point}"
+            what = f"the number {point}" if point.size else "an empty array"
             raise ValueError(
                 f"a point must be an array with at least one entry; got {what}: one unknown is np.array([x])"
             )
@@ -165,8 +151,7 @@ class Hierarchy:
 
     def value(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y) as a fresh float array of y's shape; a level that returns anything else is refused by name."""
-        if k not in self.levels:
-            self._index(k)
+        self._index(k)
         return taken(self.evaluate, k, y)
 
     def glance(self, k: int, y: np.ndarray) -> np.ndarray:
@@ -181,16 +166,6 @@ class Hierarchy:
         if self.shares(k):
             return taken(self.increment, k, y)
         return taken(self.evaluate, k, y) - taken(self.evaluate, previous, y)
-
-
-SIGNATURES = {
-    "evaluate": "evaluate(k, y), the gradient at level k",
-    "cost": "cost(k), the price of one evaluation at level k",
-    "accuracy": "accuracy(k), a bound on the error of level k, or leave it out",
-    "increment": "increment(k, y), the gradient at level k less the one before, or leave it out",
-    "gradient": "gradient(y), exact",
-    "reference": "reference(y), the exact gradient, or leave it out",
-}
 
 
 FLOAT = np.dtype(float)
@@ -212,52 +187,62 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         value = raw.copy() if fresh else raw
     else:
         value = _converted(raw, k, y.shape)
+    wrong = ""
     if value.shape != y.shape:
-        raise LevelError(
-            f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate", k
-        )
+        wrong = f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
     # vdot is a fifth of isfinite, and unlike dot it does not warn where the square of a large value overflows
-    if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        raise LevelError(f"level {k} returned a non-finite value at the point given: mend that level or drop it", k)
+    elif not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
+        wrong = "a non-finite value at the point given: mend that level or drop it"
+    if wrong:
+        raise LevelError(f"level {k} returned {wrong}", k)
     return value
 
 
 def _converted(raw, k: int, shape: tuple[int, ...]) -> np.ndarray:
     """What a level returned as a new float array; pairs, complex numbers and text are refused with a sentence."""
-    what = type(raw).__name__
-    if isinstance(raw, tuple) and len(raw) == 2 and np.ndim(raw[0]) == 0 and np.ndim(raw[1]) > 0:
-        raise LevelError(
-            f"level {k} returned a pair, as (loss, gradient) would be: return the gradient alone "
-            "(give the loss to minimize as loss=)", k
-        )  # fmt: skip
+    wrong, cause = "", None
     if raw is None:
-        raise LevelError(f"level {k} returned None: return the gradient (is a return statement missing?)", k)
-    try:
-        read = np.asarray(raw)
-        if read.dtype.kind not in "fiub" and not read.dtype.kind == "O":
-            raise TypeError(f"its entries are of type {read.dtype}")
-        return np.array(read, dtype=float)
-    except Exception as error:  # whatever the object's own conversion raises
-        raise LevelError(
-            f"level {k} returned a {what} that is no array of real numbers ({error}): return an array of shape {shape}",
-            k,
-        ) from error
+        wrong = "None: return the gradient (is a return statement missing?)"
+    elif isinstance(raw, tuple) and len(raw) == 2 and np.ndim(raw[0]) == 0 and np.ndim(raw[1]) > 0:
+        wrong = "a pair, as (loss, gradient) would be: return the gradient alone (give the loss to minimize as loss=)"
+    else:
+        try:
+            read = np.asarray(raw)
+            if read.dtype.kind not in "fiubO":
+                raise TypeError(f"its entries are of type {read.dtype}")
+            return np.array(read, dtype=float)
+        except Exception as error:  # whatever the object's own conversion raises
+            wrong = (
+                f"a {type(raw).__name__} that is no array of real numbers ({error}): return an array of shape {shape}"
+            )
+            cause = error
+    raise LevelError(f"level {k} returned {wrong}", k) from cause
 
 
 def _integers(levels: Iterable[int]) -> tuple[int, ...]:
     """Levels as increasing integers; numbers that are not integers are refused, not cut."""
     try:
-        if isinstance(levels, str | bytes):
+        given = () if isinstance(levels, str | bytes) else tuple(levels)
+        if isinstance(levels, str | bytes) or any(isinstance(k, bool | np.bool_) for k in given):
             raise TypeError
-        given = tuple(levels)
-        if any(isinstance(k, bool | np.bool_) for k in given):
-            raise TypeError
-        out = tuple(operator.index(k) for k in given)
+        out = tuple(map(operator.index, given))
     except TypeError:
         raise ValueError(f"levels must be integers, as in range(6); got {shown(levels)}") from None
     if not out or any(b <= a for a, b in pairwise(out)):
         raise ValueError(f"levels must be increasing integers, at least one; got {shown(levels)}")
     return out
+
+
+# --- what is given by hand, or the sentence that refuses it ---
+
+SIGNATURES = {
+    "evaluate": "evaluate(k, y), the gradient at level k",
+    "cost": "cost(k), the price of one evaluation at level k",
+    "accuracy": "accuracy(k), a bound on the error of level k, or leave it out",
+    "increment": "increment(k, y), the gradient at level k less the one before, or leave it out",
+    "gradient": "gradient(y), exact",
+    "reference": "reference(y), the exact gradient, or leave it out",
+}
 
 
 def shown(given) -> str:
@@ -267,14 +252,12 @@ def shown(given) -> str:
 
 
 def function(name: str, given: Callable) -> Callable:
-    """Something that can be called, or the sentence that refuses it."""
     if not callable(given):
         raise ValueError(f"{name} must be a function; got {shown(given)}: give {SIGNATURES[name]}")
     return given
 
 
 def positive(name: str, given: float) -> float:
-    """A positive finite number, or the sentence that refuses it."""
     try:
         value = math.nan if isinstance(given, str | bytes | bool) else float(given)
     except (TypeError, ValueError):
@@ -285,7 +268,6 @@ def positive(name: str, given: float) -> float:
 
 
 def generator(rng) -> np.random.Generator:
-    """numpy's generator for a seed, a generator or None, or the sentence that refuses it."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:

@@ -22,7 +22,6 @@ from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimi
 from mlgd.anchors import epoch_price
 from mlgd.epochs import Epoch, Setting, _last, average_loss, call_prices, cheapest, contraction, fewest, last_loss
 from mlgd.examples import biased, rounded, series
-from mlgd.hierarchy import Declared
 from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, polished
 from mlgd.oracle import Draw
@@ -189,7 +188,6 @@ def shapes():
         Adversary,
         Budget,
         Comparison,
-        Declared,
         Draw,
         Epoch,
         Hierarchy,
