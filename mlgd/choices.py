@@ -8,7 +8,6 @@ every method is priced on what was measured, and the cheapest runs.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -19,11 +18,10 @@ from .audits import audit
 from .curvature import NOTHING, Look, first_length, look, tried
 from .errors import Errors
 from .estimates import estimate
-from .hierarchy import Hierarchy, LevelError, generator
-from .journals import Journal
 from .plans import compare
-from .purchases import Stop, consult
-from .results import Result, State, log
+from .purchases import Stop
+from .results import Result, log
+from .runs import Run
 from .solvers import quasi_newton
 
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
@@ -38,14 +36,14 @@ ROUNDS = 200
 class Choices:
     """One run without a plan; `told` is every choice in a sentence, `spent` the bill by purpose."""
 
-    def __init__(self, journal: Journal, y0: np.ndarray, eps: float | None, run: Callable, loss, callback):
-        self.journal, self.h, self.rng, self.run = journal, journal.hierarchy(), journal.rng, run
-        self.eps, self.loss, self.callback = eps, loss, callback
+    def __init__(self, run: Run):
+        self.run, self.meter, self.rng, self.eps = run, run.meter, run.rng, run.eps
+        self.h = run.h._like(evaluate=self.bought)
+        self.known: dict[bytes, dict[int, np.ndarray]] = {}  # values at points that are asked for again
         self.spent: dict[str, float] = {}
         self.told: list[str] = []
-        self.rows: list[tuple[int, float, float]] = []
-        self.y0 = self.x = self.y = y0
-        self.steps, self.i = 0, 0  # steps made, and the rank of the level that is asked
+        self.y0 = self.x = run.start
+        self.i = 0  # the rank of the level that is asked
         self.arrived = 0.0  # what had been paid when it was first asked
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
         self.base, self.products = 0, 40  # the least rank that curvature is taken from; evaluations that a look took
@@ -55,7 +53,7 @@ class Choices:
         ] = {}  # by rank: the change of curvature by the next level, at a distance
         self.kept = [1.0]  # what steps left of the loss
         self.estimate, self.basis, self.why = math.inf, "", ""
-        self.status, self.error = "missed", None
+        self.status = "missed"
 
     # --- what is paid, told and handed back ---
 
@@ -76,79 +74,62 @@ class Choices:
 
     @property
     def left(self) -> float:
-        return self.journal.meter.limit - self.journal.meter.total
+        return self.meter.limit - self.meter.total
 
     def tell(self, sentence: str) -> None:
         self.told.append(sentence)
         log.info("%s", sentence)
 
     def booked(self, purpose: str, since: float) -> None:
-        self.spent[purpose] = self.spent.get(purpose, 0.0) + self.journal.meter.total - since
+        self.spent[purpose] = self.spent.get(purpose, 0.0) + self.meter.total - since
+
+    def bought(self, k: int, y: np.ndarray) -> np.ndarray:
+        """A_k(y); at points that are asked for again every level is bought once."""
+        known = self.known.get(y.tobytes())
+        if known is None:
+            return self.run.value(k, y)
+        if k not in known:
+            known[k] = self.run.value(k, y)
+        return known[k]
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        since = self.journal.meter.total
-        self.journal.keep_at(x)
+        since = self.meter.total
+        self.known.setdefault(x.tobytes(), {})
         value = self.h.value(self.level, x)
         self.booked("gradients", since)
         return value
 
     def record(self, y: np.ndarray, loss: float) -> None:
         """A point reached, with the estimate of its loss: the output from now on."""
-        self.y, self.estimate = y, loss
-        value = math.nan if self.loss is None else float(self.loss(y.copy()))
-        self.rows.append((self.steps, self.journal.meter.total, value))
-        if self.callback is not None:
-            meter = self.journal.meter
-            state = State(self.steps, y.copy(), y.copy(), meter.total, meter.by_level, value)
-            consult(self.callback, state)
+        self.estimate = loss
+        self.run.memory.y = self.run.memory.output = y
+        self.run.attend()
 
-    def result(self, message: str = "") -> Result:
-        if not self.rows:
-            self.rows.append((0, self.journal.meter.total, math.nan))
+    def result(self, found: Result) -> Result:
+        """What a run has to hand back, with what was chosen, believed and spent."""
+        status = self.status if found.status == "done" else found.status
+        about = "nothing is known of the loss reached"
         if math.isfinite(self.estimate):
             about = f"loss about {self.estimate:.3g} above the minimum (an estimate: {self.basis})"
-        else:
-            about = "nothing is known of the loss reached"
-        missed = f"eps = {self.eps:g} was not reached" if self.status == "missed" and self.eps is not None else ""
-        rest = self.journal.meter.total - sum(self.spent.values())
-        if rest > 1e-9 * self.journal.meter.total:  # more than rounding
+        missed = f"eps = {self.eps:g} was not reached" if status == "missed" and self.eps is not None else ""
+        rest = self.meter.total - sum(self.spent.values())
+        if rest > 1e-9 * self.meter.total:  # more than rounding
             self.spent["unfinished"] = rest
-        return Result.of(
-            self.y.copy(), self.journal.meter, self.rows, self.steps, self.status,
-            "; ".join(p for p in (message, missed, self.why, about, self.errors.doubt) if p),
-            promise="measured" if self.status == "done" and not self.errors.doubt else "none", error=self.error,
-            estimate=self.estimate, choices=tuple(self.told), cost_by_purpose=dict(self.spent),
+        return replace(
+            found, status=status, estimate=self.estimate, choices=tuple(self.told), cost_by_purpose=dict(self.spent),
+            message="; ".join(p for p in (found.message, missed, self.why, about, self.errors.doubt) if p),
+            promise="measured" if status == "done" and not self.errors.doubt else "none",
         )  # fmt: skip
-
-    def go(self) -> Result:
-        message = ""
-        try:
-            self.descend()
-        except Stop as stop:
-            self.status, message = stop.status, stop.message
-        except LevelError as failure:
-            if isinstance(failure.__cause__, Stop):
-                self.status, message = failure.__cause__.status, failure.__cause__.message
-            else:
-                self.status, self.error = "failed", failure
-                message = f"{failure}; the output so far is kept"
-        except BaseException as raised:
-            self.status = "stopped"
-            raised.result = self.result(f"{type(raised).__name__} was raised; the output so far is kept")
-            raise
-        finally:
-            self.journal.keep()
-        return self.result(message)
 
     # --- measure ---
 
     def look(self, x: np.ndarray, v: np.ndarray) -> Look:
         """What v means at x, by the finest curvature whose products cost a share of one gradient here."""
-        since = self.journal.meter.total
+        since = self.meter.total
         fits = [j for j in range(self.i + 1) if self.products * self.cost(j) <= SHARE * self.cost(self.i)]
         j = min(max(max(fits, default=0), self.base), self.i)
         below = partial(self.h.value, self.h.levels[j])
-        self.journal.keep_at(x)
+        self.known.setdefault(x.tobytes(), {})
         if v.any() and not self.reach:
             self.reach = self.stride = first_length(below, x, -v)
         longest = min(2 * self.reach, 64 * self.stride)
@@ -204,7 +185,7 @@ class Choices:
     def descend(self) -> None:
         g = self.gradient(self.x)
         here = self.look(self.x, g)
-        self.arrived = self.journal.meter.total
+        self.arrived = self.meter.total
         self.record(self.x, math.inf)
         averaged, downward = 1, 0
         for _ in range(ROUNDS):
@@ -214,7 +195,7 @@ class Choices:
             kept = max(self.kept[-2:])
             left = self.errors.whole(kept * self.errors.worth(here))
             if averaged == 1 and len(self.errors.increments) > 1 and kept <= GAIN and left <= ENOUGH * self.aim:
-                self.steps += 1
+                self.run.memory.step += 1
                 why = f"level {self.level} is fine enough, and a last step is not judged: those before it left at most {kept:.0%}"
                 return self.end(self.x + step, left, why)
             target = self.x + step
@@ -250,7 +231,7 @@ class Choices:
             if now > goal and not noisy:
                 again, finer, up = self.again(here, gain, goal / now), self.finer(here), (1 + enough) * self.up
                 allowed = min(self.left, 2 * up if math.isfinite(up) else LAST * self.arrived) - (
-                    self.journal.meter.total - self.arrived
+                    self.meter.total - self.arrived
                 )
                 if again <= min(finer, up, allowed):
                     continue
@@ -266,7 +247,7 @@ class Choices:
             if math.isinf(self.up):
                 return self.settle(here, noisy)
             averaged, before, previous = 1, here, g
-            self.i, self.arrived = self.i + 1, self.journal.meter.total
+            self.i, self.arrived = self.i + 1, self.meter.total
             g = self.gradient(self.x)
             self.errors.increments.append(g - previous)
             here = self.look(self.x, g)
@@ -302,7 +283,7 @@ class Choices:
         step, below = here.step, partial(self.h.value, self.h.levels[here.level])
         if not step.any():
             return step
-        since, at = self.journal.meter.total, below(self.x)
+        since, at = self.meter.total, below(self.x)
         slope, whole = abs(float(np.vdot(step, g))), float(np.linalg.norm(step))
         for tries in range(20):
             length = float(np.linalg.norm(step))
@@ -317,7 +298,7 @@ class Choices:
 
     def judge(self, target: np.ndarray, here: Look, averaged: int) -> tuple[float, tuple[np.ndarray, Look]]:
         """The gradient at the end of a step, and what is left of the loss."""
-        self.steps += 1
+        self.run.memory.step += 1
         self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(target - self.x)))
         g = self.gradient(target)
         new = self.look(target, g)
@@ -372,7 +353,7 @@ class Choices:
 
     def otherwise(self) -> None:
         """The cheapest plan on what was measured here, or a quasi-Newton method; neither may cost too much more than all so far."""
-        since, allowed = self.journal.meter.total, min(self.left, LAST * self.journal.meter.total)
+        since, allowed = self.meter.total, min(self.left, LAST * self.meter.total)
         plan, before = None, self.estimate
         try:
             report = audit(self.h, [self.x], levels=self.h.levels[: self.i + 1])
@@ -381,34 +362,25 @@ class Choices:
         except ValueError as why:
             self.tell(f"steps do not get on, and no plan can be made ({why})")
         self.booked("estimate", since)
-        since = self.journal.meter.total
+        since = self.meter.total
         if plan is not None and plan.expected_cost <= allowed:
-            method, done = plan.method, self.journal.ran(self.run, plan, self.x, allowed)
-            self.rows += [(self.steps + int(s), since + c, v) for s, c, v in done["rows"]]
-            self.x, self.error, self.steps = done["y"], done["error"], self.steps + done["steps"]
-            if done["status"] in ("stopped", "failed"):
-                self.y = self.x
-                raise Stop(done["status"], done["message"])
+            method, self.x = plan.method, self.run.part(plan, self.x, allowed)
         else:
             method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
             for _ in quasi_newton(
                 partial(self.h.value, self.level), memory, int(min(MOST, allowed / self.cost(self.i)))
             ):
-                self.steps += 1
+                self.run.memory.step += 1
             self.x = memory.y
         self.booked(method, since)
         after = self.errors.whole(self.errors.worth(self.look(self.x, self.gradient(self.x))))
         self.tell(f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}")
-        if after <= before:
-            self.record(self.x, after)
+        self.record(*((self.x, after) if after <= before else (self.run.output, before)))
         self.status = "done" if self.estimate <= self.eps else "missed"
 
 
-def chosen(
-    h: Hierarchy, y0: np.ndarray, eps, max_cost, rng, run: Callable, loss=None, callback=None, checkpoint=None
-) -> Result:
-    """minimize without a plan; `run(rng, plan, y, limit, checkpoint)` carries a plan out."""
-    generated, y0 = generator(rng), h.point(y0)
-    y0.setflags(write=False)
-    journal = Journal(h, y0, eps, max_cost, generated, rng is not None, checkpoint)
-    return Choices(journal, y0, eps, partial(run, generated), loss, callback).go()
+def chosen(run: Run, memory: SimpleNamespace) -> None:
+    """The method of a run without a plan."""
+    choices = Choices(run)
+    run.told = choices.result
+    choices.descend()

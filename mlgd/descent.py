@@ -1,10 +1,10 @@
 """minimize: from a hierarchy and a starting point to a result; and the methods that a plan may name.
 
-Each method is a generator over a run (see `mlgd.runs`): averaged descent, similar triangles, coarse to fine, anchored
-descent and the corrected coarse model.
+Each makes the steps of a run (see `mlgd.runs`): averaged and anchored descent, similar triangles, coarse to fine, and the
+corrected coarse model.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 
@@ -15,8 +15,8 @@ from .choices import chosen
 from .hierarchy import Hierarchy, positive
 from .results import Result, State
 from .runs import Method, Run
-from .schemes import Plan
-from .solvers import nesterov, quasi_newton
+from .schemes import Plan, Stage
+from .solvers import Gradient, nesterov, quasi_newton
 
 OVERSHOT = 0.5  # a move is shortened where the slope along it comes back this steep, as a share of the first slope
 
@@ -60,13 +60,7 @@ def minimize(
     eps = None if eps is None else positive("eps", eps)
     max_cost = None if max_cost is None else positive("max_cost", max_cost)
 
-    def run(rng, plan, y, limit, path) -> Result:
-        prepared = Run(h, y, plan, rng, loss, callback, limit, progress, path, executor)
-        return prepared.go(METHODS.get(plan.method, averaged))
-
-    if plan is None:
-        return chosen(h, y0, eps, max_cost, rng, run, loss, callback, checkpoint)
-    return run(rng, plan, y0, max_cost, checkpoint)
+    return Run(h, y0, plan, eps, rng, loss, callback, max_cost, progress, checkpoint, executor, method_of).go()
 
 
 def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
@@ -93,41 +87,46 @@ def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
 # --- the methods ---
 
 
-def averaged(run: Run, memory: SimpleNamespace) -> Iterator[None]:
-    """y <- y - eta g(y) and an average: of the points where g was taken, or of the last `window` points reached.
+def averaged(run: Run, memory: SimpleNamespace) -> None:
+    """y <- y - eta g(y) and an average, with weights that grow by `plan.growth` per step.
 
-    Weights grow by `plan.growth` per step; with averaging 'tail' the average opens `window` points before the end.
+    The average is of the points where g was taken; with averaging 'tail' of the last `window` points reached. Anchored
+    descent is the same with the telescope anchored at the first point of every stage, and the last stage may be averaged.
     """
-    plan, eta = run.plan, run.plan.eta
-    tail, decay = plan.averaging == "tail", 1.0 / plan.growth
-    opens = plan.steps - plan.window if tail else 0
+    plan, eta, decay = run.plan, run.plan.eta, 1.0 / run.plan.growth
+    anchored, opens = plan.method == "anchored", 0
+    reached = anchored or plan.averaging == "tail"  # points reached are averaged, and not before this step
+    if reached:
+        opens = plan.steps - (plan.window if not anchored else (plan.averaging != "last") * plan.stages[-1].steps)
     if not hasattr(memory, "sums"):  # of the weighted points and of the weights, both over the latest weight
         memory.sums = np.zeros_like(memory.y), 0.0
     y, (total, mass) = memory.y, memory.sums
     spare = np.empty_like(y)
     for stage, telescope in run.stages_left():
+        if anchored:
+            memory.reference = memory.reference if memory.at else y
+            telescope = Telescope.anchored(telescope.h, telescope.p, at=memory.reference)
         sample = run.sampler(telescope)
-        for at in range(memory.at, stage.steps):
+        while memory.at < stage.steps:
             move = eta * sample(y)
             after = np.subtract(y, move, move)  # a new array at every step: a user may keep the points seen
             after.flags.writeable = False
-            if run.step >= opens:
+            if memory.step >= opens:
                 if decay == 1.0:
-                    np.add(total, after if tail else y, spare)
+                    np.add(total, after if reached else y, spare)
                 else:
                     np.multiply(total, decay, spare)
-                    spare += after if tail else y
+                    spare += after if reached else y
                 total, spare, mass = spare, total, 1.0 + mass * decay
                 memory.sums = total, mass  # at once: an interrupt finds the sums of whole steps
                 memory.output = None  # it is total / mass, divided when someone asks
             else:
                 memory.output = after
             memory.y = y = after
-            memory.at = at + 1
-            yield
+            run.made()
 
 
-def accelerated(run: Run, memory: SimpleNamespace) -> Iterator[None]:
+def accelerated(run: Run, memory: SimpleNamespace) -> None:
     """Similar triangles: x = (alpha z + A y)/A', z <- z - alpha g(x), y <- (alpha z + A y)/A', alpha = eta t."""
     for stage, telescope in run.stages_left():
         sample = run.sampler(telescope)
@@ -140,59 +139,37 @@ def accelerated(run: Run, memory: SimpleNamespace) -> Iterator[None]:
             x = y if z is y else y + share * (z - y)
             z = z - alpha * sample(x)
             memory.y = memory.output = y + share * (z - y)
-            memory.z, memory.weight, memory.at = z, memory.weight + alpha, memory.at + 1
-            yield
+            memory.z, memory.weight = z, memory.weight + alpha
+            run.made()
 
 
-def refine(run: Run, memory: SimpleNamespace) -> Iterator[None]:
-    """Coarse to fine: a deterministic solver on each stage's level, started where the one before ended."""
+def solved(run: Run, memory: SimpleNamespace, stage: Stage, gradient: Gradient) -> None:
+    """A deterministic solver on one stage, from where the one before ended."""
     problem = run.plan.problem
+    if not memory.at:
+        memory.inner = SimpleNamespace(y=memory.y)
+    if stage.solver == "nesterov":
+        solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
+    else:
+        solver = quasi_newton(gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta)
+    for _ in solver:
+        memory.y = memory.output = memory.inner.y
+        run.made()
+
+
+def refine(run: Run, memory: SimpleNamespace) -> None:
+    """Coarse to fine: a solver on each stage's level."""
     for stage, telescope in run.stages_left():
-        level = telescope.prefix
-        if not memory.at:
-            memory.inner = SimpleNamespace(y=memory.y)
-        gradient = partial(run.value, level)
-        if stage.solver == "nesterov":
-            solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
-        else:
-            solver = quasi_newton(gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta)
-        for _ in solver:
-            memory.y = memory.output = memory.inner.y
-            memory.at += 1
-            yield
+        solved(run, memory, stage, partial(run.value, telescope.prefix))
         missed = stage.tolerance is not None and memory.inner.norm > stage.tolerance
         if missed and stage is run.plan.stages[-1]:
             run.buyer.broken = (
-                f"the solver left level {level} with a gradient of norm {memory.inner.norm:.3g} where "
+                f"the solver left level {telescope.prefix} with a gradient of norm {memory.inner.norm:.3g} where "
                 f"{stage.tolerance:.3g} was planned: nothing is promised; give it more steps"
             )
 
 
-def anchored(run: Run, memory: SimpleNamespace) -> Iterator[None]:
-    """Epochs: y <- y - eta g(y) with the telescope anchored at the epoch's first point; the last one may be averaged."""
-    plan = run.plan
-    for stage, _ in run.stages_left():
-        last = memory.stage == len(plan.stages) - 1
-        if not memory.at:
-            memory.reference, memory.kept, memory.mass = memory.y, [], 0.0
-        kept = {(bool(shared), int(k)): value for shared, k, value in memory.kept}
-        levels = dict(zip(stage.levels, stage.probabilities, strict=True))
-        sample = run.sampler(Telescope.anchored(run.h, levels, at=memory.reference, kept=kept))
-        while memory.at < stage.steps:
-            y = memory.y - plan.eta * sample(memory.y)
-            y.flags.writeable = False
-            if last and plan.averaging != "last":
-                memory.mass = 1.0 + memory.mass / plan.growth
-                memory.output = memory.output + (y - memory.output) / memory.mass
-            else:
-                memory.output = y
-            memory.y, memory.at = y, memory.at + 1
-            if len(kept) > len(memory.kept):
-                memory.kept = [[shared, k, value] for (shared, k), value in kept.items()]
-            yield
-
-
-def corrected(run: Run, memory: SimpleNamespace) -> Iterator[None]:
+def corrected(run: Run, memory: SimpleNamespace) -> None:
     """Per stage one fine gradient at y, then a coarse solve of A_k(x) + [A_K - A_k](y) = 0 from there.
 
     The next fine gradient judges the move: where the slope along it has turned and is steep, the move went too far (the coarse
@@ -208,22 +185,16 @@ def corrected(run: Run, memory: SimpleNamespace) -> Iterator[None]:
                 g = run.value(fine, memory.y)
             memory.origin, memory.fine = memory.y, g
             memory.tilt = g - run.value(coarse, memory.y)
-            memory.inner = SimpleNamespace(y=memory.y)
 
         def gradient(x, k=coarse):
             # at the origin the tilted model has the fine gradient, which is known
             return memory.fine if x is memory.origin else run.value(k, x) + memory.tilt
 
-        for _ in quasi_newton(gradient, memory.inner, stage.steps, stage.tolerance or 0.0, run.plan.problem.beta):
-            memory.y = memory.output = memory.inner.y
-            memory.at += 1
-            yield
+        solved(run, memory, stage, gradient)
         memory.slope = float(np.vdot(memory.fine, memory.y - memory.origin))
 
 
-METHODS: dict[str, Method] = {  # every other plan is `averaged`
-    "accelerated": accelerated,
-    "refine": refine,
-    "anchored": anchored,
-    "corrected": corrected,
-}
+def method_of(plan: Plan | None) -> Method:
+    """What carries a plan out, or does without one; plans of other names are averaged descent."""
+    named = {"accelerated": accelerated, "refine": refine, "corrected": corrected}
+    return chosen if plan is None else named.get(plan.method, averaged)

@@ -4,39 +4,31 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError
+from .checkpoints import digest
+from .hierarchy import Hierarchy, LevelError, taken
 from .oracle import Telescope
-from .results import State, log
+from .results import log
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 SLACK = 1 + 1e-9  # rounding in what two levels may differ by
+LARGEST = 2**28  # bytes of values in a journal; what is bought after that is bought again on resumption
 
 
-class Stop(Exception):
-    """Ends a run before its last step, in good order."""
+class Stop(BaseException):
+    """Ends a run before its last step, in good order; whoever catches the errors of levels lets it pass."""
 
-    def __init__(self, status: str, message: str):
+    def __init__(self, status: str, message: str = ""):
         super().__init__(message)
         self.status, self.message = status, message
-
-
-def consult(callback: Callable[[State], bool | None], state: State) -> None:
-    """Show a callback where the run stands; it ends the run by returning True or raising StopIteration."""
-    try:
-        stop = callback(state)
-    except StopIteration:
-        stop = True
-    if stop:
-        raise Stop("stopped", "the callback stopped the run")
 
 
 class Meter:
     """Counts what is paid, level by level, and refuses what would pass the limit."""
 
-    def __init__(self, h: Hierarchy, limit: float = np.inf):
+    def __init__(self, h: Hierarchy, limit: float | None = None):
         self.price = {k: float(h.cost(k)) for k in h.levels}
         self.counts = dict.fromkeys(h.levels, 0)
-        self.total, self.limit = 0.0, limit
+        self.total, self.limit = 0.0, np.inf if limit is None else limit
 
     def afford(self, *levels: int) -> None:
         """Refuse what would pass the limit, before any of it is evaluated."""
@@ -55,55 +47,66 @@ class Meter:
         return {k: n * self.price[k] for k, n in self.counts.items()}
 
 
-class Buyer:
-    """Buys evaluations of one hierarchy; what is bought at the start, for a look at the first level, is used there."""
+class Journal:
+    """Values in the order in which they were bought, each under a name for its level and point.
 
-    def __init__(self, h: Hierarchy, start: np.ndarray, opening: int, accuracies, max_cost: float | None, executor):
-        self.h, self.start, self.opening, self.accuracies, self.executor = h, start, opening, accuracies or {}, executor
-        self.meter = Meter(h, np.inf if max_cost is None else float(max_cost))
-        if self.meter.price[opening] > self.meter.limit:
+    What a run without a plan decides follows from them and from its generator: resumed, it decides the same again and
+    evaluates nothing. Where it goes another way, as after a larger max_cost, the rest is not used any more.
+    """
+
+    def __init__(self, tell: Callable[[], None]):
+        self.names, self.values, self.at, self.tell = [], [], 0, tell
+
+    def value(self, level: Callable, k: int, y: np.ndarray, shared: bool) -> np.ndarray:
+        """The next one, if it is this, or an evaluation."""
+        name = digest(f"{shared} {k} ".encode(), y.tobytes())
+        if self.names[self.at : self.at + 1] == [name]:
+            self.at += 1
+            return self.values[self.at - 1].copy()
+        del self.names[self.at :], self.values[self.at :]
+        value = taken(level, k, y)
+        if self.at * y.nbytes < LARGEST:
+            self.names.append(name)
+            self.values.append(value.copy())
+            self.at += 1
+        self.tell()
+        return value
+
+
+class Buyer:
+    """Buys evaluations of one hierarchy; the one made at the start, for a look at the first level, is used there."""
+
+    def __init__(self, h: Hierarchy, start, opening, accuracies, meter: Meter, executor=None, journal=None):
+        self.h, self.start, self.opening, self.meter = h, start, opening, meter
+        self.executor, self.journal = executor if journal is None else None, journal  # a journal has one order
+        if meter.price[opening] > meter.limit:
             raise ValueError(
-                f"max_cost = {self.meter.limit:g} does not pay for one evaluation of level {opening}, which costs "
-                f"{self.meter.price[opening]:g}: raise max_cost"
+                f"max_cost = {meter.limit:g} does not pay for one evaluation of level {opening}, which costs "
+                f"{meter.price[opening]:g}: raise max_cost"
             )
+        self.accuracy = {k: (accuracies or {}).get(k) or h.accuracy(k) for k in h.levels}
         self.opened = h.value(opening, start)  # refused at once if it is no gradient; billed when a method asks for it
-        self.allowed: dict[tuple[int, int], float] = {}  # what two levels may differ by
         self.notes: list[str] = []  # what went wrong without ending the run
         self.broken = ""  # two levels that were seen to break their declared accuracies
 
-    def value(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y), paid for and checked."""
+    def value(self, k: int, y: np.ndarray, shared: bool = False, fresh: bool = True) -> np.ndarray:
+        """A_k(y), or the increment that shares work, paid for and checked; not `fresh`: used before the next one is bought."""
         self.meter.charge(k)
-        if y is self.start and k == self.opening:
-            return self.opened.copy()
-        return self.h.value(k, y)
-
-    def glance(self, k: int, y: np.ndarray) -> np.ndarray:
-        """The same, to be used before the next evaluation: nothing is copied. The hot path of long runs."""
-        meter = self.meter
-        total = meter.total + meter.price[k]
-        if total > meter.limit:
-            meter.afford(k)
-        meter.counts[k] += 1
-        meter.total = total
-        return self.opened if y is self.start and k == self.opening else self.h.glance(k, y)
+        if y is self.start and k == self.opening and not shared:
+            return self.opened.copy() if fresh else self.opened
+        level = self.h.increment if shared else self.h.evaluate
+        return taken(level, k, y, fresh) if self.journal is None else self.journal.value(level, k, y, shared)
 
     def values(self, needs: Sequence[tuple[bool, int]], y: np.ndarray) -> list[np.ndarray]:
         """Several levels at one point, on the executor if there is one: (True, k) is the increment that shares work."""
-        out = None
         if self.meter.limit < np.inf:
             self.meter.afford(*(k for _, k in needs))
-        if self.executor is not None and len(needs) > 1:
-            out = self._together(needs, y)
+        out = self._together(needs, y) if self.executor is not None and len(needs) > 1 else None
         if out is None:
-            out = [self._increment(k, y) if shared else self.value(k, y) for shared, k in needs]
+            out = [self.value(k, y, shared) for shared, k in needs]
         if not self.broken:
             self._watch(needs, out)
         return out
-
-    def _increment(self, k: int, y: np.ndarray) -> np.ndarray:
-        self.meter.charge(k)
-        return self.h.step(k, y)
 
     def _together(self, needs, y) -> list[np.ndarray] | None:
         """All at once on the executor; None if it broke, and all is evaluated here from now on."""
@@ -112,7 +115,8 @@ class Buyer:
             self.meter.charge(k)
         futures = []
         try:
-            futures = [self.executor.submit(_evaluate, self.h, shared, k, y) for shared, k in needs]
+            levels = [(self.h.increment if shared else self.h.evaluate, k) for shared, k in needs]
+            futures = [self.executor.submit(taken, level, k, y) for level, k in levels]
             return [future.result() for future in futures]
         except LevelError:
             raise
@@ -128,26 +132,21 @@ class Buyer:
 
     def _watch(self, needs, values) -> None:
         """Two levels differ by at most the sum of their accuracies; one that does not voids the promise."""
-        before = None
+        last = None
         for (shared, k), value in zip(needs, values, strict=True):
-            if shared or before is not None:
-                pair = (self.h.before(k) if shared else before[0], k)
-                allowed = self.allowed.get(pair)
-                if allowed is None:
-                    declared = [self.accuracies.get(j) or self.h.accuracy(j) for j in pair]
-                    allowed = self.allowed[pair] = SLACK * sum(declared)
-                moved = value if shared else value - before[1]
+            if shared or last is not None:
+                j, moved = (self.h.before(k), value) if shared else (last[0], value - last[1])
+                allowed = SLACK * (self.accuracy[j] + self.accuracy[k])
                 if np.vdot(moved, moved) > allowed * allowed:
                     apart = float(np.linalg.norm(moved))
                     if apart > allowed + 1e-14 * float(np.linalg.norm(value)):  # the rounding of a large value is none
                         self.broken = (
-                            f"levels {pair[0]} and {pair[1]} differ by {apart:.3g} where their declared accuracies "
+                            f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
                             f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
                         )
                         log.warning("%s", self.broken)
                         return
-            if not shared:
-                before = (k, value)
+            last = last if shared else (k, value)
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
@@ -157,42 +156,34 @@ class Buyer:
 class Sampler:
     """Draws of a telescope along a run: coins in blocks from one generator, each level evaluated once per call."""
 
-    def __init__(self, buyer: Buyer, telescope: Telescope, rng: np.random.Generator, coins: dict | None = None):
+    def __init__(self, buyer: Buyer, telescope: Telescope, rng: np.random.Generator, drawn: dict | None = None):
         self.buyer, self.telescope, self.rng = buyer, telescope, rng
-        self.prefix = telescope.prefix
-        self.plain = self.prefix is not None and getattr(telescope, "reference", None) is None
-        self.state, self.at = None, 0  # of the generator before the block in use, and the next coin in it
-        self.any: list[bool] = []
-        if coins is not None:
-            self.rng.bit_generator.state = coins["state"]
-            if coins["open"]:
-                self.refill()
-                self.at = coins["at"]
+        self.prefix, self.kept = telescope.prefix, getattr(telescope, "kept", None)  # what an anchored one knows
+        self.refill()
+        if drawn is not None:
+            self.at = drawn["at"]
+            if self.kept is not None:
+                self.kept |= {(shared, k): value for shared, k, value in drawn["kept"]}
 
     def refill(self) -> None:
         self.state, self.at = self.rng.bit_generator.state, 0
         self.hits = self.rng.random((BLOCK, self.telescope.random.size)) < self.telescope.random
-        self.any = self.hits.any(axis=1).tolist() if self.plain else [True] * BLOCK
+        plain = self.prefix is not None and self.kept is None
+        self.any = self.hits.any(axis=1).tolist() if plain else [True] * BLOCK
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """One draw at y; to be used before the next one."""
-        at = self.at
-        if at == len(self.any):
+        if self.at == BLOCK:
             self.refill()
-            at = 0
-        if self.any[at]:
-            value = self.telescope.combine(y, self.hits[at], self.buyer.values).value
+        if self.any[self.at]:
+            value = self.telescope.combine(y, self.hits[self.at], self.buyer.values).value
         else:
-            value = self.buyer.glance(self.prefix, y)
-        self.at = at + 1  # only now: a level that failed meets the same coins when the run is resumed
+            value = self.buyer.value(self.prefix, y, fresh=False)
+        self.at += 1  # only now: a level that failed meets the same coins when the run is resumed
         return value
 
     @property
-    def coins(self) -> dict:
-        """What a file keeps of the generator."""
-        opened = self.state is not None
-        return {"state": self.state if opened else self.rng.bit_generator.state, "at": self.at, "open": opened}
-
-
-def _evaluate(h: Hierarchy, shared: bool, k: int, y: np.ndarray) -> np.ndarray:
-    return h.step(k, y) if shared else h.value(k, y)
+    def drawn(self) -> dict:
+        """What a file keeps: the generator before this block, the next coin in it, and what is known at a reference."""
+        kept = [[*need, value] for need, value in (self.kept or {}).items()]
+        return {"state": self.state, "at": self.at, "kept": kept}

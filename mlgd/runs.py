@@ -1,91 +1,70 @@
-"""One run of a plan: it pays, records, watches and keeps, whatever the method; a method only makes steps.
+"""One run: it pays, records, watches and keeps, whatever the method; a method only makes steps.
 
-A method is a generator `method(run, memory)`. It yields after every step, and all that it needs to go on is in
-`memory` by then: so a run that was killed starts the generator again with the memory of its last file. `memory.y` is
-the iterate, `memory.output` what would be returned now, or None where it is the quotient of `memory.sums`.
+A method is a function `method(run, memory)` that says `run.made()` after every step, when all that it needs to go on is in
+`memory`: so a run that was killed calls it again with the memory of its last file. `memory.y` is the iterate,
+`memory.output` what would be returned now, or None where it is the quotient of `memory.sums`; `memory.at` counts the
+steps of stage number `memory.stage`. A run without a plan begins anew, with a journal of what it has bought.
 """
 
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
 
-from .checkpoints import Keeper, digest, load
+from .checkpoints import Keeper, digest
 from .hierarchy import Hierarchy, LevelError, generator
 from .oracle import Telescope
-from .purchases import Buyer, Sampler, Stop, consult
+from .purchases import Buyer, Journal, Meter, Sampler, Stop
 from .results import Result, State, log
 from .schemes import Plan, Stage
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
 NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
-PATIENCE = 0.02  # seconds between two looks at the clock
-LINE = 0.2  # seconds between two looks of the line
+LINE = 0.2  # seconds between two lines that say how far a run is
 ROWS = 200  # records of a run
 
-Method = Callable[["Run", SimpleNamespace], Iterator[None]]
-
-
-class Bar:
-    """How far a run is, what it has paid and how long it will take: tqdm's line where it is installed, else a plain one."""
-
-    def __init__(self, steps: int, step: int):
-        self.steps, self.first, self.begin, self.due = steps, step, time.monotonic(), 0.0
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            self.tqdm = None
-        else:
-            self.tqdm = tqdm(total=steps, initial=step, unit="step", file=sys.stderr, mininterval=0.0)
-
-    def show(self, step: int, price: float, last: bool = False) -> None:
-        now = time.monotonic()
-        self.due = now + LINE
-        if self.tqdm is not None:
-            self.tqdm.set_postfix_str(f"price {price:.3g}", refresh=False)
-            self.tqdm.update(step - self.tqdm.n)
-            if last:
-                self.tqdm.refresh()
-                self.tqdm.close()
-            return
-        left = (now - self.begin) * (self.steps - step) / max(1, step - self.first)
-        text = f"\r{step} of {self.steps} steps ({step / self.steps:.0%}), price {price:.3g}, {left:.0f} s left "
-        print(text, end="\n" if last else "", file=sys.stderr, flush=True)
+Method = Callable[["Run", SimpleNamespace], None]
 
 
 class Run:
-    """The state of one run, shared by its stages."""
+    """One run, or a part of one: a plan that is carried out on the way, from the same purse."""
 
     def __init__(
-        self, h: Hierarchy, y0: np.ndarray, plan: Plan, rng, loss, callback, max_cost, progress, checkpoint, executor
-    ):
-        self.h, self.plan, self.loss, self.callback = h, plan, loss, callback
-        self.telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # refuses a ladder that is too short
-        self.start = h.point(y0)
-        self.start.setflags(write=False)
-        self.keeper = None if checkpoint is None else Keeper(checkpoint)
-        self.rng = generator(rng)
-        content = load(self.keeper.path) if self.keeper is not None and self.keeper.path.exists() else None
-        first = self.telescopes[0]
-        opening = first.levels[0] if first.prefix is None else first.prefix
-        self.buyer = Buyer(h, self.start, opening, plan.accuracies, max_cost, executor)
-        self.meter, self.value, self.values = self.buyer.meter, self.buyer.value, self.buyer.values
-        self.memory = SimpleNamespace(y=self.start, output=self.start, stage=0, at=0)
-        self.step, self.distance, self.best, self.safe = 0, 0.0, np.inf, self.start
-        self.every = -(-plan.steps // ROWS)
-        self.rows: list[tuple[int, float, float]] = []
-        self.sampled: Sampler | None = None
-        self.coins: dict | None = None
+        self, h: Hierarchy, y0, plan: Plan | None, eps, rng, loss, callback, max_cost, progress, checkpoint, executor,
+        method_of: Callable[[Plan | None], Method],
+    ):  # fmt: skip
+        self.h, self.eps, self.loss, self.callback, self.progress = h, eps, loss, callback, progress
+        self.executor, self.method_of, self.meter, self.journal = executor, method_of, Meter(h, max_cost), None
+        self.keeper, self.rng = None if checkpoint is None else Keeper(checkpoint), generator(rng)
+        if self.keeper is not None and plan is None:
+            self.journal = Journal(self.clock)
+        self.prepare(plan, y0)
         if self.keeper is not None:
             self.fingerprint = self.fingerprinted(seeded=rng is not None)
-            if content is not None:
-                self.keeper.compare(content, self.fingerprint)
-                self.resume(content)
-        self.bar = Bar(plan.steps, self.step) if progress else None
-        self.due = self.step + 1  # the next step that someone waits for,
-        self.stride, self.looked = 1, 0.0  # and after how many the clock is looked at, which was when
+            if self.keeper.content is not None:
+                self.keeper.compare(self.fingerprint)
+                self.resume(self.keeper.content)
+
+    def prepare(self, plan: Plan | None, y0) -> None:
+        """Stand before the first step."""
+        h, self.plan = self.h, plan
+        self.telescopes = [plan.telescope(h, s) for s in plan.stages] if plan else []  # refuses too short a ladder
+        first = self.telescopes[0] if plan else h
+        opening = first.levels[0] if plan is None or first.prefix is None else first.prefix
+        self.start = h.point(y0)
+        self.start.setflags(write=False)
+        accuracies = plan and plan.accuracies
+        self.buyer = Buyer(h, self.start, opening, accuracies, self.meter, self.executor, self.journal)
+        self.value = self.buyer.value
+        self.memory = SimpleNamespace(y=self.start, output=self.start, step=0, stage=0, at=0, rows=[])
+        self.memory.best, self.memory.safe = np.inf, self.start  # the best output so far and its loss
+        self.d0, self.every = (plan.problem.d0, -(-plan.steps // ROWS)) if plan else (np.inf, 1)
+        self.told: Callable[[Result], Result] = lambda result: result  # a method may have more to say
+        self.sampled: Sampler | None = None
+        self.drawn = {"state": self.rng.bit_generator.state, "at": 0, "kept": []}
 
     # --- what a method uses ---
 
@@ -99,144 +78,177 @@ class Run:
 
     def sampler(self, telescope: Telescope) -> Sampler:
         """Draws of a telescope; the first one after a resumption goes on with the coins of the file."""
-        self.sampled = Sampler(self.buyer, telescope, self.rng, self.coins)
-        self.coins = None
+        self.sampled = Sampler(self.buyer, telescope, self.rng, None if self.sampled else self.drawn)
         return self.sampled
 
     def stages_left(self) -> Iterator[tuple[Stage, Telescope]]:
-        """The stages that are not finished; `memory.at` counts the steps made in stage number `memory.stage`."""
+        """The stages that are not finished."""
         memory = self.memory
         while memory.stage < len(self.telescopes):
             yield self.plan.stages[memory.stage], self.telescopes[memory.stage]
             memory.stage, memory.at = memory.stage + 1, 0
 
+    def made(self) -> None:
+        """A step was made."""
+        memory = self.memory
+        memory.step += 1
+        memory.at += 1
+        if self.watched or not memory.step % self.every:
+            self.attend()
+
+    def part(self, plan: Plan, y: np.ndarray, allowed: float) -> np.ndarray:
+        """Carry out a plan from y, for at most this price: where it ends."""
+        part, limit, memory = copy(self), self.meter.limit, self.memory
+        part.keeper, self.meter.limit = None, self.meter.total + allowed
+        part.prepare(plan, y)
+        done, self.meter.limit = part.go(), limit
+        memory.rows += [(memory.step + step, *paid) for step, *paid in part.memory.rows]
+        memory.step += done.steps
+        if done.status in ("stopped", "failed"):
+            memory.output = done.y
+            raise done.error or Stop(done.status, done.message)
+        return done.y
+
     # --- the way ---
 
-    def go(self, method: Method) -> Result:
+    def go(self) -> Result:
         """Make all steps, or as many as there can be."""
-        log.info("%s: %d steps, expected price %.4g", self.plan.method, self.plan.steps, self.plan.expected_cost)
-        error, status, message = None, "done", ""
+        plan, memory, status, message, error = self.plan, self.memory, "done", "", None
+        self.begin, self.due = (time.monotonic(), memory.step), 0.0  # of the line
+        self.watched = bool(self.keeper or self.callback or self.progress)
         try:
-            if not self.rows:
+            if plan is not None and not memory.rows:
+                log.info("%s: %d steps, expected price %.4g", plan.method, plan.steps, plan.expected_cost)
                 self.record()
-            if self.keeper is not None and not self.step:
+            if not memory.step:
                 self.keep()
-            steps = method(self, self.memory)
-            for _ in steps:
-                self.step += 1
-                if self.step >= self.due:
-                    self.attend()
-            self.guard()
+            self.method_of(plan)(self, memory)
         except Stop as stop:
-            status, message = stop.status, f"{stop.message} (step {self.step})"
+            status, message = stop.status, f"{stop.message} (step {memory.step})"
         except LevelError as failure:
-            status, message, error = "failed", f"step {self.step + 1}: {failure}; the output so far is kept", failure
-            try:
-                self.guard()
-            except Stop as stop:
-                status, message = stop.status, stop.message
+            status, message, error = "failed", f"step {memory.step + 1}: {failure}; the output so far is kept", failure
         except BaseException as raised:  # an interrupt, or the user's own callback or loss: it goes on to the caller
             what = "interrupted" if isinstance(raised, KeyboardInterrupt) else f"{type(raised).__name__} was raised"
-            if isinstance(raised, KeyboardInterrupt) and self.rows:
-                self.record(last=True)
-            raised.result = self.result("stopped", f"{what} at step {self.step}: the output so far is kept", None)
+            message = f"{what} at step {memory.step}: the output so far is kept"
+            if self.journal is not None:
+                self.keep()
+            judged = isinstance(raised, KeyboardInterrupt) and bool(memory.rows)
+            raised.result = self.result("stopped", message, None, judged)
             raise
         finally:
-            if self.bar is not None:
-                self.bar.show(self.step, self.meter.total, last=True)
-        if self.keeper is not None:
-            self.keep()  # before the last record, which a longer run does not have
-        if status != "diverged":
-            self.record(last=True)
-        log.info("%s after %d steps, price %.4g: %s", status, self.step, self.meter.total, message)
-        return self.result(status, message, error)
+            self.show("\n")
+        self.keep()  # before the last record, which a longer run does not have
+        if self.far(FAR):
+            status, message = "diverged", (
+                f"the iterate left the region the theorem allows before step {memory.step}: the best output so far is "
+                "returned; check that beta is not too small, and that the levels approximate one gradient"
+            )  # fmt: skip
+        log.info("%s after %d steps, price %.4g: %s", status, memory.step, self.meter.total, message)
+        return self.result(status, message, error, status != "diverged")
 
     def attend(self) -> None:
         """After a step that someone waits for: look, keep and tell."""
-        if self.step % self.every == 0:
-            self.guard()
+        memory, meter = self.memory, self.meter
+        if not memory.step % self.every:
+            if self.far(FAR):
+                raise Stop("diverged")
             self.record()
-        self.due = self.step // self.every * self.every + self.every
-        if self.keeper is not None or self.bar is not None:
-            now = time.monotonic()
-            if self.keeper is not None and now >= self.keeper.due:
-                self.keep()
-            if self.bar is not None and now >= self.bar.due:
-                self.bar.show(self.step, self.meter.total)
-            self.stride = max(1, self.stride // 2 if now - self.looked > PATIENCE else min(2 * self.stride, self.every))
-            self.looked, self.due = now, min(self.due, self.step + self.stride)
-        if self.callback is not None:
-            self.due, meter, y = self.step + 1, self.meter, self.memory.y.copy()
-            state = State(self.step, y, self.output, meter.total, meter.by_level, self.rows[-1][2])
-            consult(self.callback, state)  # last: a callback that stops the run leaves a whole step behind
+        self.clock()
+        if self.callback is not None:  # last: a callback that stops the run leaves a whole step behind
+            paid = meter.total, meter.by_level
+            try:
+                stop = self.callback(State(memory.step, memory.y.copy(), self.output, *paid, memory.rows[-1][2]))
+            except StopIteration:
+                stop = True
+            if stop:
+                raise Stop("stopped", "the callback stopped the run")
 
-    def guard(self) -> None:
+    def clock(self) -> None:
+        """Write the file and the line where it is time."""
+        now = time.monotonic()
+        if self.keeper is not None and now >= self.keeper.due:
+            self.keep()
+        if self.progress and now >= self.due:
+            self.show()
+
+    def show(self, end: str = "") -> None:
+        """A line that says how far the run is, what it has paid and how long it will take."""
+        if self.progress and self.plan is not None:
+            now, step, steps = time.monotonic(), self.memory.step, self.plan.steps
+            self.due, (begin, first) = now + LINE, self.begin
+            left = (now - begin) * (steps - step) / max(1, step - first)
+            line = f"\r{step} of {steps} steps ({step / steps:.0%}), price {self.meter.total:.3g}, {left:.0f} s left "
+            print(line, end=end, file=sys.stderr, flush=True)
+
+    def far(self, times: float) -> bool:
+        """Whether the iterate is this many d0 away from the start."""
         moved = self.memory.y - self.start
-        self.distance = float(np.vdot(moved, moved)) ** 0.5
-        if not self.distance <= FAR * self.plan.problem.d0:
-            raise Stop(
-                "diverged",
-                f"the iterate left the region the theorem allows before step {self.step}: the best output so far is "
-                "returned; check that beta is not too small, and that the levels approximate one gradient",
-            )
+        return not float(np.vdot(moved, moved)) ** 0.5 <= times * self.d0
 
-    def record(self, last: bool = False) -> None:
-        if last and self.rows[-1][0] == self.step:
-            return
-        output, value, good = self.output, np.nan, self.distance <= NEAR * self.plan.problem.d0
+    def record(self) -> None:
+        memory, output, value = self.memory, self.output, np.nan
         if self.loss is not None:
             value = float(self.loss(output.copy()))
-            good = value <= self.best
-        self.rows.append((self.step, self.meter.total, value))
-        if good:
-            self.best, self.safe = value, output
+        memory.rows.append((memory.step, self.meter.total, value))
+        if value <= memory.best if self.loss is not None else not self.far(NEAR):
+            memory.best, memory.safe = value, output
+
+    def result(self, status: str, message: str, error: Exception | None, judged: bool) -> Result:
+        """What is handed back; `judged`: with the loss of it."""
+        buyer, plan, memory, promise = self.buyer, self.plan, self.memory, "none"
+        if not memory.rows or memory.rows[-1][0] != memory.step:
+            self.record() if judged else memory.rows.append((memory.step, self.meter.total, np.nan))
+        if status == "done" and plan is not None:
+            message = f"{memory.step} steps, as planned: {buyer.broken or plan.promised}"
+            promise = "none" if buyer.broken else plan.promise
+        y = memory.safe.copy() if status == "diverged" else self.output
+        said = "; ".join(sentence for sentence in (message, *buyer.notes) if sentence)
+        return self.told(Result.of(y, self.meter, memory.rows, memory.step, status, said, promise=promise, error=error))
 
     # --- what is kept ---
 
     def fingerprinted(self, seeded: bool) -> dict:
         """What makes this run this run; a file that disagrees is another run's."""
-        plan = self.plan
-        chosen = (plan.method, plan.eps, plan.eta, plan.stages, plan.averaging, plan.growth, plan.window)
+        p = self.plan
+        chosen = p and (p.method, p.eps, p.eta, p.stages, p.averaging, p.growth, p.window)
         return {
             "set of levels": list(self.h.levels),
             "list of prices": list(self.meter.price.values()),
-            "plan": digest(repr(chosen)),
+            "plan": digest(repr(chosen).encode()),
+            "eps": self.eps,
             "start": self.start,
             "gradient there": self.buyer.opened,
-            "seed": digest(repr(self.rng.bit_generator.state)) if seeded else None,
+            "seed": digest(repr(self.rng.bit_generator.state).encode()) if seeded else None,
         }
 
     def keep(self) -> None:
-        """Write where the run stands; only after whole steps."""
-        buyer, meter = self.buyer, self.meter
-        coins = self.coins if self.sampled is None else self.sampled.coins
-        if coins is None:
-            coins = {"state": self.rng.bit_generator.state, "at": 0, "open": False}
-        state = [self.step, self.best, self.safe, self.distance, self.rows, buyer.notes, buyer.broken]
-        content = {"fingerprint": self.fingerprint, "memory": self.memory, "coins": coins, "state": state}
-        content |= {"generator": type(self.rng.bit_generator).__name__, "meter": [meter.total, meter.counts]}
+        """Write where the run stands, after whole steps; of a run without a plan its journal counts, and its first coins."""
+        if self.keeper is None:
+            return
+        meter, buyer, journal = self.meter, self.buyer, self.journal
+        content = {
+            "fingerprint": self.fingerprint,
+            "memory": self.memory,
+            "drawn": self.sampled.drawn if self.sampled else self.drawn,
+            "paid": [meter.total, [*meter.counts.values()], buyer.notes, buyer.broken],
+            "bought": [journal.names, np.array(journal.values)] if journal else None,
+        }
         problem = self.keeper.write(content)
         if problem and problem not in buyer.notes:
             buyer.notes.append(problem)
 
     def resume(self, content: dict) -> None:
         """Stand where the file says."""
-        if type(self.rng.bit_generator).__name__ != content["generator"]:
-            self.rng = np.random.Generator(getattr(np.random, content["generator"])())
-        fresh, self.memory, self.coins = self.memory, content["memory"], content["coins"]
-        self.meter.total, self.meter.counts = content["meter"]
-        self.step, self.best, self.safe, self.distance, self.rows, *said = content["state"]
-        self.buyer.notes, self.buyer.broken = said
-        if not self.step:
-            self.memory = fresh  # at the start itself the evaluation made there is of use
-        log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.step, self.meter.total)
-
-    def result(self, status: str, message: str, error: Exception | None) -> Result:
-        if not self.rows or self.rows[-1][0] != self.step:
-            self.rows.append((self.step, self.meter.total, np.nan))
-        promise = "none"
-        if status == "done":
-            message = f"{self.step} steps, as planned: {self.buyer.broken or self.plan.promised}"
-            promise = "none" if self.buyer.broken else self.plan.promise
-        y, message = self.safe.copy() if status == "diverged" else self.output, "; ".join([message, *self.buyer.notes])
-        return Result.of(y, self.meter, self.rows, self.step, status, message, promise=promise, error=error)
+        self.drawn, state = content["drawn"], content["drawn"]["state"]
+        if type(self.rng.bit_generator).__name__ != state["bit_generator"]:
+            self.rng = np.random.Generator(getattr(np.random, state["bit_generator"])())
+        self.rng.bit_generator.state = state
+        if self.journal is not None:
+            self.journal.names, self.journal.values = content["bought"][0], [*content["bought"][1]]
+        else:
+            self.memory = content["memory"]
+            self.meter.total, counts, self.buyer.notes, self.buyer.broken = content["paid"]
+            self.meter.counts = dict(zip(self.h.levels, counts, strict=True))
+            if not self.memory.step:
+                self.memory.y = self.start  # the evaluation made there is of use
+        log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.memory.step, self.meter.total)

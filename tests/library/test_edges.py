@@ -12,7 +12,7 @@ from mlgd.epochs import Epoch, Setting, average_loss, cheapest, contraction, few
 from mlgd.examples import series
 from mlgd.hierarchy import shown
 from mlgd.jumps import exponential_schedule, proposition_schedule
-from mlgd.purchases import Buyer, Stop
+from mlgd.purchases import Buyer, Meter, Stop
 from mlgd.searching import Ladder, coarse_prices
 from mlgd.solvers import quasi_newton
 
@@ -82,7 +82,7 @@ def test_levels_that_differ_too_much_are_seen_however_large_they_are():
     for size, apart, seen in ((1e3, 0.5, True), (1e3, 0.1, False), (1e16, 2.0, False)):  # the last is rounding
         h = Hierarchy(lambda k, y, a=apart: y + a * k, lambda k: 2.0**k, range(2), lambda k: 0.1)
         start = np.full(2, size)
-        buyer = Buyer(h, start, 0, None, None, None)
+        buyer = Buyer(h, start, 0, None, Meter(h))
         buyer.values([(False, 0), (False, 1)], start)
         assert bool(buyer.broken) == seen
 
@@ -184,19 +184,23 @@ def test_what_is_shown_of_short_and_of_long_ladders_and_values():
 def test_a_budget_is_spent_to_its_end():
     h = ladder([1.0, 0.1])
     start = np.zeros(1)
-    buyer = Buyer(h, start, 0, None, 2.0, None)  # two evaluations of level 0
+    buyer = Buyer(h, start, 0, None, Meter(h, 2.0))  # two evaluations of level 0
+    with pytest.raises(Stop):
+        buyer.values([(False, 0), (False, 1)], start)
+    assert buyer.meter.total == 0.0  # a call is paid for as a whole or not begun
     buyer.meter.afford(0, 0)
-    buyer.glance(0, start)
+    buyer.value(0, start, fresh=False)
     buyer.value(0, start)
     with pytest.raises(Stop):
-        buyer.glance(0, start)
-    assert Buyer(h, start, 0, None, 1.0, None).meter.limit == 1.0
+        buyer.value(0, start, fresh=False)
+    assert Buyer(h, start, 0, None, Meter(h, 1.0)).meter.limit == 1.0
 
 
 def test_one_evaluation_needs_no_executor():
     calls = []
     executor = SimpleNamespace(submit=lambda *a: calls.append(a))
-    Buyer(ladder([1.0, 0.1]), np.zeros(1), 0, None, None, executor).values([(False, 0)], np.ones(1))
+    h = ladder([1.0, 0.1])
+    Buyer(h, np.zeros(1), 0, None, Meter(h), executor).values([(False, 0)], np.ones(1))
     assert not calls
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlgd.checkpoints import _pack, _unpack
+from mlgd.checkpoints import load, save
 from mlgd.solvers import nesterov, quasi_newton
 
 SPECTRUM = np.geomspace(1e-3, 1.0, 60)
@@ -120,7 +120,7 @@ def test_nesterovs_method_keeps_its_bound(mu):
     ("solver", "gradient"),
     [(s, g) for s in ("quasi-newton", "nesterov") for g in (quadratic, huber)] + [("quasi-newton", quartic)],
 )
-def test_a_solver_goes_on_from_any_evaluation(solver, gradient):
+def test_a_solver_goes_on_from_any_evaluation(solver, gradient, tmp_path):
     """All that it needs is in its memory, also inside a line search."""
 
     def begin(memory):
@@ -134,7 +134,7 @@ def test_a_solver_goes_on_from_any_evaluation(solver, gradient):
     for _ in ways[0]:
         next(ways[1])
         assert np.array_equal(whole.y, broken.y)
-        arrays = []
-        broken = _unpack(_pack(broken, arrays), [a.copy() for a in arrays])  # as if read from a file
+        save(tmp_path / "file", {"memory": broken})
+        broken = load(tmp_path / "file")["memory"]
         ways = ways[0], begin(broken)
     assert whole.t == broken.t
