@@ -10,6 +10,7 @@ every method is priced on what was measured, and the cheapest runs.
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,10 +28,17 @@ from .solvers import quasi_newton
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
 MOST = 120  # products per look: enough for condition numbers of 1e4
 PROBES = 6  # evaluations of a look that are no products: at which distance, and what finer levels change
-ENOUGH = 0.9  # of eps: what errors beyond a level may cost for it to be the last
+ENOUGH = 0.97  # of eps: what errors beyond a level may cost for it to be the last
+LITTLE = 0.1  # of eps: where errors beyond a level cost less, no finer one is asked
 GAIN = 0.25  # a step that leaves more of the loss than this is not taken on trust
 LAST = 10.0  # times what was spent: what a plan may cost where steps do not help
 ROUNDS = 200
+FAR = (
+    4.0  # times the loss at the zero of the level before: increments taken further away say little of the errors there
+)
+SMOOTH = 1e-4  # of an increment's square: errors that jump by less do not vanish at a zero
+CLEAN = 0.01  # of what a step changed the gradient by: jumps below this leave it worth keeping
+PAIRS = 10  # steps that are kept with what they changed the gradient by
 
 
 class Choices:
@@ -48,10 +56,13 @@ class Choices:
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
         self.base, self.products = 0, 40  # the least rank that curvature is taken from; evaluations that a look took
         self.errors = Errors(alone=len(self.h.levels) == 1)
-        self.drifts: dict[
-            int, tuple[float, float]
-        ] = {}  # by rank: the change of curvature by the next level, at a distance
+        self.drifts: dict[int, tuple[float, float]] = {}  # by rank: the next level's change of curvature, at a distance
         self.kept = [1.0]  # what steps left of the loss
+        self.averaged, self.weighed, self.loss_then = 1, run.start, 0.0
+        self.down: dict[int, float] = {}  # by rank of curvature: how far it is negative
+        self.pairs: list[
+            tuple[np.ndarray, np.ndarray, float]
+        ] = []  # steps, what they changed the gradient by, products
         self.estimate, self.basis, self.why = math.inf, "", ""
         self.status = "missed"
 
@@ -124,6 +135,21 @@ class Choices:
     # --- measure ---
 
     def look(self, x: np.ndarray, v: np.ndarray) -> Look:
+        """What v means at x, by coarse curvature, corrected by what steps changed the gradient of the level asked by."""
+        q, shares = v.copy(), []
+        for step, change, product in reversed(self.pairs):
+            shares.append(float(np.vdot(step, q)) / product)
+            q -= shares[-1] * change
+        found = self.coarse_look(x, q)
+        if not self.pairs:
+            return found
+        r, gained = -found.step, 0.0
+        for (step, change, product), a in zip(self.pairs, reversed(shares), strict=True):
+            r += (a - float(np.vdot(change, r)) / product) * step
+            gained += a * a * product / 2
+        return replace(found, step=-r, seen=found.seen + gained, size=float(np.linalg.norm(v)))
+
+    def coarse_look(self, x: np.ndarray, v: np.ndarray) -> Look:
         """What v means at x, by the finest curvature whose products cost a share of one gradient here."""
         since = self.meter.total
         fits = [j for j in range(self.i + 1) if self.products * self.cost(j) <= SHARE * self.cost(self.i)]
@@ -145,7 +171,7 @@ class Choices:
                     "missed", f"the gradient of level {self.level} does not change with y: no minimizer is in sight"
                 )
             self.base = j + 1
-            return self.look(x, v) if j < self.i else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
+            return self.coarse_look(x, v) if j < self.i else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
         if found.products:
             self.products, self.stride = found.products + PROBES, found.along.length
         return found
@@ -164,123 +190,229 @@ class Choices:
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
         return self.drifts[j][0]
 
-    def measure_tail(self, here: Look, before: Look | None) -> None:
+    def weigh(self, before: Look | None = None) -> None:
         """Weigh the last increment, and those before it too where that is cheap beside the next level."""
-        solved = (
-            before is not None
-            and self.errors.worth(before) < 0.1 * self.errors.worth(here)
-            and before.level == here.level
-        )
-        shape = here if solved else self.look(self.x, self.errors.increments[-1])
-        self.errors.shapes = [*[s for s in self.errors.shapes if s.level == shape.level][-2:], shape]
-        earlier = self.errors.increments[-3:-1]
+        errors, here = self.errors, self.here
+        solved = before is not None and before.level == here.level and errors.worth(before) < 0.1 * errors.worth(here)
+        shape = here if solved else self.look(self.x, errors.increments[-1])
+        errors.shapes = [*[s for s in errors.shapes if s.level == shape.level][-2:], shape]
+        earlier = errors.increments[-3:-1]
         dear = self.cost(min(self.i + 1, len(self.h.levels) - 1))
-        if len(self.errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
-            self.errors.shapes = [self.look(self.x, d) for d in earlier] + [shape]
-        size = float(np.linalg.norm(self.errors.increments[max(here.level - 1, 0)])) * (1 if here.level else 2)
-        self.errors.jumps = (here.along.jump / size) ** 2 if size else 0.0
+        if len(errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
+            errors.shapes = [self.look(self.x, d) for d in earlier] + [shape]
+        self.weighed, self.loss_then = self.x, errors.worth(here)
+        size = float(np.linalg.norm(errors.increments[max(here.level - 1, 0)])) * (1 if here.level else 2)
+        errors.jumps = (here.along.jump / size) ** 2 if size else 0.0
+
+    @property
+    def stale(self) -> bool:
+        """Whether increments were last taken where the loss was far above that at the zero of the level before."""
+        return self.loss_then > FAR * self.errors.before
+
+    @property
+    def sharper(self) -> bool:
+        """Whether weighing increments anew, after steps that told more of the curvature, is cheap beside the next level."""
+        price = 3 * self.products * self.cost(self.here.level)
+        return bool(self.pairs) and self.weighed is not self.x and price <= 0.25 * self.up < math.inf
+
+    def retake(self, known: tuple[np.ndarray, ...] = ()) -> None:
+        """Take the last three increments again, all at x; `known` are gradients there, from the level asked downwards."""
+        since, at = self.meter.total, [self.g, *known]
+        self.known.setdefault(self.x.tobytes(), {})
+        at += [self.h.value(self.h.levels[k], self.x) for k in range(self.i - len(at), max(self.i - 4, -1), -1)]
+        self.booked("gradients", since)
+        steps = [b - a for b, a in pairwise(at)][::-1]
+        self.errors.increments[self.i - len(steps) :] = steps
+
+    def weigh_anew(self) -> None:
+        """The last increments, taken and weighed from here. Not where errors jump: those of a level vanish at its own zero."""
+        if not self.errors.increments or self.errors.jumps >= SMOOTH:
+            return
+        tail, doubted = self.errors.tail, self.estimate <= self.aim and self.stale and self.weighed is not self.x
+        if not (doubted or (tail > ENOUGH * self.aim and self.sharper)):
+            return
+        self.retake()
+        self.weigh()
+        self.tell(f"errors beyond level {self.level}, weighed anew from here, cost about {self.errors.tail:.2g}")
+        self.record(self.x, self.errors.whole(self.errors.worth(self.here)))
 
     # --- step, judge, raise ---
 
     def descend(self) -> None:
-        g = self.gradient(self.x)
-        here = self.look(self.x, g)
+        self.g = self.gradient(self.x)
+        self.here = self.look(self.x, self.g)
         self.arrived = self.meter.total
         self.record(self.x, math.inf)
-        averaged, downward = 1, 0
         for _ in range(ROUNDS):
-            if not g.any() and (self.errors.tail <= self.aim or math.isinf(self.up)):
+            if not self.g.any() and (self.errors.tail <= self.aim or math.isinf(self.up)):
                 return self.flat()
-            step = self.damped(g, here) / averaged
-            kept = max(self.kept[-2:])
-            left = self.errors.whole(kept * self.errors.worth(here))
-            if averaged == 1 and len(self.errors.increments) > 1 and kept <= GAIN and left <= ENOUGH * self.aim:
-                self.run.memory.step += 1
-                why = f"level {self.level} is fine enough, and a last step is not judged: those before it left at most {kept:.0%}"
-                return self.end(self.x + step, left, why)
-            target = self.x + step
-            gain, new = self.judge(target, here, averaged)
-            noisy = averaged > 1 or (
-                self.errors.rough and gain > GAIN and self.errors.worth(new[1]) <= 6 * self.errors.fresh
-            )
-            if not noisy:
-                self.kept.append(gain)
-            if gain < 1 or noisy:
-                self.x, (g, here) = target, new
-            now, tail = self.errors.worth(here), self.errors.tail
-            if noisy:
-                mean, averaged = self.errors.averaged(now, averaged), averaged + 1
+            step = self.damped() / self.averaged
+            if self.trusted(step):
+                return
+            gain = self.judge(step)
+            if self.averaged > 1:
+                mean = self.errors.averaged(self.errors.worth(self.here), self.averaged - 1)
                 if mean <= self.aim:
-                    return self.end(
-                        self.x + here.step / averaged, mean, f"errors jump: the mean of {averaged} steps is taken"
-                    )
-                if (
-                    tail - min(self.errors.fresh, now * (averaged - 1) / averaged) < ENOUGH * self.aim
-                    and averaged * self.cost(self.i) < self.up
-                ):
+                    why = f"errors jump: the mean of {self.averaged} steps is taken"
+                    return self.end(self.x + self.here.step / self.averaged, mean, why)
+                if self.worth_averaging:
                     continue
-            self.record(self.x, self.errors.whole(now))
-            if self.estimate <= self.aim and (gain < 1 or noisy) and not self.errors.blind(here):
+            self.record(self.x, self.errors.whole(self.errors.worth(self.here)))
+            self.weigh_anew()
+            if self.estimate <= self.aim and (gain < 1 or self.averaged > 1) and not self.errors.blind(self.here):
                 return self.end(self.x, self.estimate, f"level {self.level} is fine enough")
-            enough = tail <= ENOUGH * self.aim
-            goal = self.aim - tail if enough else tail / 2
-            goal = now / 4 if self.errors.blind(here) else goal  # what hides must be seen to fall
-            downward = downward + 1 if here.downward and self.i > 1 else 0
-            if downward > 2:
-                return self.settle(here, noisy)
-            if now > goal and not noisy:
-                again, finer, up = self.again(here, gain, goal / now), self.finer(here), (1 + enough) * self.up
-                allowed = min(self.left, 2 * up if math.isfinite(up) else LAST * self.arrived) - (
-                    self.meter.total - self.arrived
-                )
-                if again <= min(finer, up, allowed):
-                    continue
-                if finer <= min(up, allowed):
-                    self.base = here.level + 1
-                    here = self.look(self.x, g)
-                    if self.errors.increments:
-                        self.measure_tail(here, None)
-                    self.tell(
-                        f"steps get on slowly: the curvature of level {self.h.levels[here.level]} is taken from now on"
-                    )
-                    continue
-            if math.isinf(self.up):
-                return self.settle(here, noisy)
-            averaged, before, previous = 1, here, g
-            self.i, self.arrived = self.i + 1, self.meter.total
-            g = self.gradient(self.x)
-            self.errors.increments.append(g - previous)
-            here = self.look(self.x, g)
-            self.measure_tail(here, before)
-            now = self.errors.worth(here)
-            self.tell(
-                f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {self.errors.tail:.2g}"
-            )
-            self.record(self.x, max(self.errors.whole(now), self.errors.before))
-            if self.estimate <= self.aim and g.any() and not self.errors.blind(here):
-                return self.end(self.x, self.estimate, f"level {self.level} says that this is enough")
-        return self.settle(here, False)
+            if self.bent:
+                return self.settle()
+            if self.averaged == 1 and self.goes_on(gain):
+                continue
+            if math.isinf(self.up) or self.errors.tail <= LITTLE * self.aim:
+                return self.settle()
+            if self.rises():
+                return
+        return self.settle()
 
-    def again(self, here: Look, gain: float, wanted: float) -> float:
+    def trusted(self, step: np.ndarray) -> bool:
+        """Whether a last step need not be judged: those before it show what it leaves, and that is little enough."""
+        kept, now = max(self.kept[-2:]), self.errors.worth(self.here)
+        if self.averaged > 1 or len(self.errors.increments) < 2 or self.stale or kept > GAIN:
+            return False
+        left = self.errors.whole(kept / (1 - math.sqrt(kept)) ** 2 * now)  # what is left is what steps reduce least
+        if left > ENOUGH * self.aim:
+            return False
+        self.run.memory.step += 1
+        why = "is fine enough, and a last step is not judged: those before it left at most"
+        self.end(self.x + step, left, f"level {self.level} {why} {kept:.0%}")
+        return True
+
+    def judge(self, step: np.ndarray) -> float:
+        """Take a step unless the gradient at its end says that the loss has grown: the share of the loss that is left."""
+        target, errors = self.x + step, self.errors
+        self.run.memory.step += 1
+        self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step)))
+        g, before = self.gradient(target), errors.worth(self.here)
+        self.learn(step, g - self.g)
+        there = self.look(target, g)
+        if self.averaged == 1:
+            errors.deepen(self.here, there)
+            before = errors.worth(self.here)
+        after = errors.worth(there)
+        gain = after / before if before else 1.0
+        self.tell(
+            f"a step on level {self.level} with the curvature of level {self.h.levels[self.here.level]} took the loss from about "
+            f"{before:.2g} to {after:.2g}"
+        )
+        noisy = self.averaged > 1 or (errors.rough and gain > GAIN and after <= 6 * errors.fresh)
+        if noisy:
+            self.averaged += 1
+        else:
+            self.kept.append(gain)
+        if gain < 1 or noisy:
+            self.x, self.g, self.here = target, g, there
+        elif self.pairs and self.pairs[-1][0] is step:
+            self.here = self.look(self.x, self.g)  # the step was wrong, and told what is right
+            return min(gain, 0.5)
+        return gain
+
+    def learn(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Keep what a step changed the gradient by, where that is more than the jumps of errors."""
+        product, size = float(np.vdot(step, change)), float(np.linalg.norm(change))
+        sizes = [self.errors.size(i) for i in range(len(self.errors.increments))]
+        own = sizes[max(self.here.level - 1, 0)] if sizes else 0.0
+        jump = self.here.along.jump * (sizes[-1] / own if own else 1.0)
+        if product > 1e-8 * float(np.linalg.norm(step)) * size and jump <= CLEAN * size:
+            self.pairs = [*self.pairs[1 - PAIRS :], (step, change, product)]
+
+    @property
+    def worth_averaging(self) -> bool:
+        """Whether a mean of more steps can do, for less than the next level."""
+        now, n = self.errors.worth(self.here), self.averaged
+        rest = self.errors.tail - min(self.errors.fresh, now * (n - 1) / n)
+        return rest < ENOUGH * self.aim and n * self.cost(self.i) < self.up
+
+    @property
+    def bent(self) -> bool:
+        """Whether the loss curves downwards by all that levels say: by three, of which none says much less than the one before."""
+        if self.here.downward:
+            self.down[self.here.level] = -self.here.least
+        else:
+            self.down.clear()
+        deep = list(self.down.values())[-3:]
+        return len(deep) > 2 and deep[2] > 0.7 * deep[1] > 0.49 * deep[0]
+
+    def goes_on(self, gain: float) -> bool:
+        """Whether this level has more to give: another step, or one with the curvature of a finer level."""
+        now, tail, here = self.errors.worth(self.here), self.errors.tail, self.here
+        enough = tail <= ENOUGH * self.aim
+        goal = self.aim - tail if enough else tail / 2
+        goal = now / 4 if self.errors.blind(here) else goal  # what hides must be seen to fall
+        if now <= goal:
+            return False
+        up = (1 + enough) * self.up
+        if self.errors.jumps <= SMOOTH and (enough or now >= tail):  # no finer level helps before its error counts
+            up = math.inf
+        most = (
+            2 * self.up
+            if math.isfinite(self.up) and not enough
+            else LAST * (self.arrived + self.cost(self.i) + self.products * self.cost(here.level))
+        )
+        most = max(most, 2 * up) if math.isfinite(up) else most
+        allowed = min(self.left, most - (self.meter.total - self.arrived))
+        again, finer = self.again(gain, goal / now), self.finer()
+        if again <= min(finer, up, allowed):
+            return True
+        if finer > min(up, allowed):
+            return False
+        self.base = here.level + 1
+        self.here = self.look(self.x, self.g)
+        if self.errors.increments:
+            self.weigh()
+        level = self.h.levels[self.here.level]
+        self.tell(f"steps get on slowly: the curvature of level {level} is taken from now on")
+        return True
+
+    def again(self, gain: float, wanted: float) -> float:
         """What it costs to go on like this until this share of the loss is left, if every step gains as the last one did."""
         if gain >= 0.9 or wanted <= 0:
             return math.inf
         steps = math.ceil(math.log(wanted) / math.log(max(gain, 1e-3)))
-        return steps * (self.cost(self.i) + self.products * self.cost(here.level))
+        return steps * (self.cost(self.i) + self.products * self.cost(self.here.level))
 
-    def finer(self, here: Look) -> float:
+    def finer(self) -> float:
         """What two steps with the curvature of the next finer level cost."""
-        if here.level == self.i:
+        if self.here.level == self.i:
             return math.inf
-        return 2 * (self.cost(self.i) + self.products * self.cost(here.level + 1))
+        return 2 * (self.cost(self.i) + self.products * self.cost(self.here.level + 1))
+
+    def rises(self) -> bool:
+        """Ask the next level; whether it says that this is enough."""
+        before, previous = self.here, self.g
+        self.averaged, self.i, self.arrived = 1, self.i + 1, self.meter.total
+        self.g = self.gradient(self.x)
+        self.pairs = []
+        if self.errors.jumps > SMOOTH:
+            self.errors.increments.append(self.g - previous)
+        else:
+            self.retake((previous,))
+        self.here = self.look(self.x, self.g)
+        self.weigh(before)
+        now, tail = self.errors.worth(self.here), self.errors.tail
+        self.tell(
+            f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {tail:.2g}"
+        )
+        self.record(self.x, max(self.errors.whole(now), self.errors.before))
+        if self.estimate > self.aim or not self.g.any() or self.errors.blind(self.here):
+            return False
+        self.end(self.x, self.estimate, f"level {self.level} says that this is enough")
+        return True
 
     @property
     def aim(self) -> float:
         return 0.0 if self.eps is None else self.eps
 
-    def damped(self, g: np.ndarray, here: Look) -> np.ndarray:
+    def damped(self) -> np.ndarray:
         """The step, halved while the coarse gradient, tilted to g, rises along it by more than half of its slope."""
-        step, below = here.step, partial(self.h.value, self.h.levels[here.level])
+        g, here, below = self.g, self.here, partial(self.h.value, self.h.levels[self.here.level])
+        step = here.step
         if not step.any():
             return step
         since, at = self.meter.total, below(self.x)
@@ -296,21 +428,6 @@ class Choices:
         self.booked("curvature", since)
         return step
 
-    def judge(self, target: np.ndarray, here: Look, averaged: int) -> tuple[float, tuple[np.ndarray, Look]]:
-        """The gradient at the end of a step, and what is left of the loss."""
-        self.run.memory.step += 1
-        self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(target - self.x)))
-        g = self.gradient(target)
-        new = self.look(target, g)
-        if averaged == 1:
-            self.errors.deepen(here, new)
-        before, after = self.errors.worth(here), self.errors.worth(new)
-        self.tell(
-            f"a step on level {self.level} with the curvature of level {self.h.levels[here.level]} took the loss from about "
-            f"{before:.2g} to {after:.2g}"
-        )
-        return (after / before if before else 1.0), (g, new)
-
     def end(self, y: np.ndarray, loss: float, why: str) -> None:
         """eps is reached, by all that can be seen."""
         self.rests()
@@ -325,21 +442,23 @@ class Choices:
         if not self.errors.increments:
             self.basis = f"the gradient of level {self.level}, whose own error can't be told"
 
-    def settle(self, here: Look, noisy: bool) -> None:
+    def settle(self) -> None:
         """No finer level can be had: say what is known, and try what can be planned where steps did not help."""
         self.rests()
         tail, i = self.errors.tail, self.i
         why = f"level {self.level} is the finest" if i + 1 == len(self.h.levels) else (
             f"level {self.h.levels[i + 1]} costs {self.cost(i + 1):.3g} and {self.left:.3g} is left to pay"
         )  # fmt: skip
-        if here.downward:
-            self.why = f"the loss curves downwards by {here.least:.2g} in some direction: there may be no minimizer"
+        if self.here.downward:
+            self.why = (
+                f"the loss curves downwards by {self.here.least:.2g} in some direction: there may be no minimizer"
+            )
         elif self.eps is None:
             self.tell(f"{why}: as far as its own error goes, a loss of about {self.estimate:.2g}")
             self.status = "done"
         elif tail > ENOUGH * self.eps:
             self.tell(f"{why}, and errors beyond it cost about {tail:.2g}: eps = {self.eps:g} is out of reach")
-        elif not noisy:
+        elif self.averaged == 1:
             self.otherwise()
 
     def flat(self) -> None:
@@ -373,7 +492,12 @@ class Choices:
                 self.run.memory.step += 1
             self.x = memory.y
         self.booked(method, since)
-        after = self.errors.whole(self.errors.worth(self.look(self.x, self.gradient(self.x))))
+        self.g = self.gradient(self.x)
+        self.here = self.look(self.x, self.g)
+        if self.errors.increments and self.errors.jumps <= SMOOTH:
+            self.retake()
+            self.weigh()
+        after = self.errors.whole(self.errors.worth(self.here))
         self.tell(f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}")
         self.record(*((self.x, after) if after <= before else (self.run.output, before)))
         self.status = "done" if self.estimate <= self.eps else "missed"

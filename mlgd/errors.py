@@ -11,6 +11,7 @@ from .rates import beyond
 
 ROUGH = 0.004  # of an increment's square: from here on errors are said to jump from point to point
 NEARLY_ALL = 50.0  # times what is seen: where more than that hides, an estimate rests on nothing
+FASTEST = 0.25  # by which increments are taken to fall where two of them are all that is known
 DEEPEST = 4.0  # times the loss that can be seen below the noise of products: what may lie there, at most
 
 
@@ -30,7 +31,7 @@ class Errors:
 
     def worth(self, found: Look) -> float:
         """The loss that a look stands for: what is seen, and what may be hidden."""
-        return found.seen + self.depth * found.hidden
+        return found.seen + (min(self.depth, 2.0) if self.rough else self.depth) * found.hidden
 
     def blind(self, found: Look) -> bool:
         """Whether most of the loss hides below the noise of products, and steps do not show how much it is."""
@@ -48,8 +49,11 @@ class Errors:
     @property
     def ratio(self) -> float:
         """By what increments fall per level, in the mean over the last three."""
-        m = min(3, len(self.increments) - 1)
-        return (self.size(-1) / self.size(-1 - m)) ** (1 / m) if m > 0 and self.size(-1 - m) else 0.5
+        last = [float(np.linalg.norm(d)) for d in self.increments[-4:]]
+        falls = [b / a for a, b in pairwise(last) if a]
+        if len(falls) < 2:
+            return max(falls[0], FASTEST) if falls else 0.5
+        return max(math.prod(falls) ** (1 / len(falls)), falls[-1] / 2)
 
     @property
     def cosine(self) -> float:
