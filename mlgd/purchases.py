@@ -136,16 +136,16 @@ class Buyer:
         for (shared, k), value in zip(needs, values, strict=True):
             if shared or last is not None:
                 j, moved = (self.h.before(k), value) if shared else (last[0], value - last[1])
-                allowed = SLACK * (self.accuracy[j] + self.accuracy[k])
-                if np.vdot(moved, moved) > allowed * allowed:
-                    apart = float(np.linalg.norm(moved))
-                    if apart > allowed + 1e-14 * float(np.linalg.norm(value)):  # the rounding of a large value is none
-                        self.broken = (
-                            f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
-                            f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
-                        )
-                        log.warning("%s", self.broken)
-                        return
+                allowed, apart = SLACK * (self.accuracy[j] + self.accuracy[k]), float(np.vdot(moved, moved)) ** 0.5
+                if (
+                    apart > allowed + 1e-14 * float(np.vdot(value, value)) ** 0.5
+                ):  # the rounding of a large value is none
+                    self.broken = (
+                        f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
+                        f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
+                    )
+                    log.warning("%s", self.broken)
+                    return
             last = last if shared else (k, value)
 
     def note(self, sentence: str) -> None:

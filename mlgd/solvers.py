@@ -45,48 +45,33 @@ def quasi_newton(
     """
     if not hasattr(memory, "search"):
         memory.norm, memory.t, memory.ended = math.inf, 0, ""
-        memory.search = SimpleNamespace(
-            g=None, pairs=[], direction=None, slope=0.0, trial=0.0, low=[], high=[], tries=0
-        )
+        memory.search = SimpleNamespace(g=None, pairs=[], direction=np.zeros_like(memory.y), slope=0.0, trial=0.0)
+        memory.search.low, memory.search.high, memory.search.tries = [], [], 0
     s = memory.search
     while memory.t < steps and not memory.ended:
         point = memory.y if s.g is None else memory.y + s.trial * s.direction
         g = gradient(point)
-        memory.t += 1
-        norm = float(np.linalg.norm(g))
-        if s.g is None or norm <= tolerance:
+        memory.t, s.tries, norm = memory.t + 1, s.tries + 1, float(np.linalg.norm(g))
+        slope = float(np.vdot(g, s.direction))
+        enough = norm <= tolerance or -STEEP * abs(s.slope) <= slope <= PAST * abs(s.slope)  # zeros the first time
+        if enough or (s.tries >= TRIES and norm < memory.norm):
+            if s.g is None:
+                s.trial = 1 / beta if beta else 1 / max(norm, 1e-300)
+            else:
+                step, change = point - memory.y, g - s.g
+                curvature = float(np.vdot(step, change))
+                if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+                    s.pairs = [*s.pairs[1 - PAIRS :], (step, change, curvature)]
             s.g, memory.y, memory.norm = g, point, norm
-            _aim(s, first=1 / beta if beta else 1 / max(norm, 1e-300))
+            memory.ended = "converged" if norm <= tolerance else ""
+            _aim(s, s.trial)
+        elif s.tries >= TRIES:
+            memory.ended, s.pairs = "" if s.pairs else "stalled", []
+            _aim(s, 1 / beta if beta else 1 / max(memory.norm, 1e-300))
         else:
-            _search(s, memory, point, g, norm, beta)
-        if memory.norm <= tolerance:
-            memory.ended = "converged"
+            s.low, s.high = ([s.trial, slope], s.high) if slope < 0 else (s.low, [s.trial, slope])
+            s.trial = _next_trial(s)
         yield
-
-
-def _search(s, memory, point, g, norm, beta) -> None:
-    """Judge a trial: take it, or choose the next one."""
-    slope = float(np.vdot(g, s.direction))
-    s.tries += 1
-    enough = -STEEP * abs(s.slope) <= slope <= PAST * abs(s.slope)
-    if enough or (s.tries >= TRIES and norm < memory.norm):
-        step, change = point - memory.y, g - s.g
-        curvature = float(np.vdot(step, change))
-        if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            s.pairs = [*s.pairs[1 - PAIRS :], (step, change, curvature)]
-        memory.y, memory.norm, s.g = point, norm, g
-        _aim(s, first=s.trial)
-    elif s.tries >= TRIES:
-        if not s.pairs:
-            memory.ended = "stalled"
-        s.pairs = []
-        _aim(s, first=1 / beta if beta else 1 / max(memory.norm, 1e-300))
-    else:
-        if slope < 0:
-            s.low = [s.trial, slope]
-        else:
-            s.high = [s.trial, slope]
-        s.trial = _next_trial(s)
 
 
 def _next_trial(s) -> float:

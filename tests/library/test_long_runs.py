@@ -47,6 +47,12 @@ def plans():
         for k in (3, 8)
     ]
     every["quasi-newton"] = replace(every["nesterov"], stages=tuple(stages))
+    telescope = {"levels": (2, 4, 8), "probabilities": (1.0, 0.3, 0.1)}
+    epochs = tuple(Stage(n, h.accuracy(8), 0.1, **telescope) for n in (5, 300, 40))
+    every["anchored"] = replace(every["tail"], method="anchored", averaging="geometric", growth=1.01, stages=epochs)
+    every["anchored last"] = replace(every["anchored"], averaging="last")
+    outer = tuple(Stage(n, h.accuracy(8), 0.0, levels=(2, 8), probabilities=(1.0, 1.0)) for n in (1, 4, 6))
+    every["corrected"] = replace(every["nesterov"], method="corrected", stages=outer)
     return h, every
 
 
@@ -58,9 +64,10 @@ def stopped(h, y0, p, path, step, **options):
 # --- checkpoints -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "method", ["multilevel", "fixed", "accelerated", "scheduled", "tail", "nesterov", "quasi-newton"]
-)
+METHODS = ["multilevel", "fixed", "accelerated", "scheduled", "tail", "anchored", "anchored last"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "nesterov", "quasi-newton", "corrected"])
 def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
     h, every = plans()
     p, y0 = every[method], np.zeros(3)
