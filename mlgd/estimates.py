@@ -124,7 +124,7 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
         far, near = (around.product(level, t, step / length) for t in (length, along.length))
         off = length * float(np.linalg.norm(far - near) / np.linalg.norm(g))
     d0 = _distance(measures, mu.low, off)
-    if not hidden < GARBAGE * beta.best:  # nothing is known then, and the ranges say so
+    if not hidden < GARBAGE * beta.best or not beta.low:  # nothing is known then, and the ranges say so
         beta, mu, d0 = (Range(0.0, x.best, math.inf) for x in (beta, mu, d0))
         measures, step = None, 0 * step
     notes = _notes(level, beta, mu, d0, hidden, off, drift, min(r.least[0] for r in runs))
@@ -225,7 +225,8 @@ def _ends(around: Around, level: int, along: Distance, runs: list[Krylov]) -> tu
         high, low = (2 * abs(float(v @ (fine - coarse))) for v, (coarse, fine) in zip(ends, moved, strict=True))
     up, down, seen = high or 0.0, low or 0.0, max(least, hidden)
     beta = Range(max(0.0, top - hidden - up), top, top / (1 - missed) + hidden + up)
-    return beta, Range(max(0.0, least - 2 * residual - hidden - down), seen, seen + down), hidden, low
+    mu = Range(max(0.0, least - 2 * residual - hidden - down), seen, max(seen, least + hidden) + down)
+    return beta, mu, hidden, low
 
 
 def _distance(measures: Measures, floor: float, off: float) -> Range:

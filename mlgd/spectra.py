@@ -16,7 +16,7 @@ FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told f
 
 @dataclass(frozen=True)
 class Measure:
-    """Nodes and weights of v^T f(H) v; `jacobi` holds the recurrence they come from, and `floor` cuts the nodes.
+    """Nodes and weights of v^T f(H) v; `jacobi` holds the recurrence they come from.
 
     >>> m = Measure(np.array([0.5, 2.0]), np.array([1.0, 3.0]))
     >>> m.total, m.integral(lambda x: 1 / x)
@@ -34,9 +34,7 @@ class Measure:
 
     def integral(self, f: Callable[[np.ndarray], np.ndarray]) -> float:
         """v^T f(H) v, by the rule."""
-        with np.errstate(
-            divide="ignore", over="ignore"
-        ):  # a node at zero makes an integral of 1/lambda infinite, and that is meant
+        with np.errstate(divide="ignore", over="ignore"):  # an integral of 1/lambda with a node at zero is infinite
             return float(self.weights @ f(self.nodes))
 
     @property
@@ -58,12 +56,12 @@ class Measure:
             return self  # the Gauss rule is already exact, or leaves no room
         diagonal, off = self.jacobi
         n = diagonal.size
-        last = np.zeros(n)
-        last[-1] = off[-1] ** 2
-        end = floor + np.linalg.solve(_tridiagonal(diagonal - floor, off[:-1]), last)[-1]
-        nodes, weights = _rule(np.append(diagonal, end), off, self.total)
+        matrix = np.diag(np.append(diagonal, 0.0)) + np.diag(off, 1) + np.diag(off, -1)
+        last = np.append(np.zeros(n - 1), off[-1] ** 2)
+        matrix[n, n] = floor + np.linalg.solve(matrix[:n, :n] - floor * np.eye(n), last)[-1]
+        nodes, vectors = np.linalg.eigh(matrix)
         nodes[0] = floor
-        return Measure(nodes, weights)
+        return Measure(nodes, self.total * vectors[0] ** 2)
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,6 @@ class Measures:
         return shape.scaled(norm**2 / shape.total)
 
 
-def _tridiagonal(diagonal, off):
-    return np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1)
-
-
-def _rule(diagonal, off, total):
-    nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off))
-    return nodes, total * vectors[0] ** 2
-
-
 @dataclass(frozen=True)
 class Krylov:
     """What n products from one vector gave: the Gauss measure, the space they span, and how far they are from symmetric.
@@ -115,9 +104,7 @@ class Krylov:
     @property
     def least(self) -> tuple[float, float]:
         """The smallest Ritz value and its residual: some eigenvalue lies within that of it."""
-        diagonal, off = self.measure.jacobi
-        nodes, vectors = np.linalg.eigh(_tridiagonal(diagonal, off[:-1]))
-        return float(nodes[0]), float(off[-1] * abs(vectors[-1, 0]))
+        return float(self.measure.nodes[0]), float(self.measure.jacobi[1][-1] * abs(self.ritz[-1, 0]))
 
     def direction(self, i: int) -> np.ndarray:
         """The unit vector that belongs to the i-th node."""
@@ -172,9 +159,5 @@ def _symmetric(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Eigenvalues and vectors of the symmetric part; the size of the rest, and the mean square root of an error per entry."""
     n, rest = len(seen), (seen - seen.T) / 2
     nodes, vectors = np.linalg.eigh((seen + seen.T) / 2)
-    return (
-        nodes,
-        vectors,
-        float(np.linalg.norm(rest, 2)),
-        float(np.linalg.norm(rest)) * math.sqrt(2 / max(2, n * (n - 1))),
-    )
+    noise = float(np.linalg.norm(rest)) * math.sqrt(2 / max(2, n * (n - 1)))
+    return nodes, vectors, float(np.linalg.norm(rest, 2)), noise

@@ -228,6 +228,17 @@ def test_levels_that_are_mostly_noise_are_called_so(levels):
         audit(rounded(lambda y: spectrum * y, 3.0, 1.0, range(1, 9)), start).problem(scale)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_smallest_eigenvalue_that_products_miss_by_their_noise_lies_in_its_range(seed):
+    """Half the spectrum at one small eigenvalue: noise spreads it downwards, and the smallest Ritz value is below it."""
+    rng, spectrum = np.random.default_rng(seed), np.repeat([0.01, 1.0], 40)
+    turn = np.linalg.qr(rng.standard_normal((80, 80)))[0]
+    h = rounded(lambda y: turn @ (spectrum * (turn.T @ y)), 3.0, 0.1, range(1, 9))
+    scale = estimate(h, turn @ (rng.choice([-1.0, 1.0], 80) / np.sqrt(40 * spectrum)), rng=seed)
+    assert scale.mu.best < 0.01
+    assert scale.mu.low <= 0.01 <= scale.mu.high
+
+
 def test_a_gradient_that_does_not_grow_is_noticed():
     for evaluate in (lambda k, y: 0 * y + 1 + 2.0**-k, lambda k, y: -y):
         scale = estimate(Hierarchy(evaluate, lambda k: 8.0**k, range(4)), np.ones(3), rng=0)
