@@ -16,12 +16,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 
 from .ladders import optimum
 from .moments import worst
 from .oracle import bridges
+from .searching import coarse_prices
 
 SHARES = np.array([0.2, 0.5, 0.8])  # how much of what the bias leaves may be noise
 AVERAGES = np.array([0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995])  # theta, the bias's share, as far as it may go
@@ -71,30 +73,25 @@ class Epoch:
 
 
 def contraction(h: float, b, v, steps):
-    """The bound of the distance after so many steps, over the distance at the reference; broadcasts."""
+    """The bound of the distance after so many steps, over the distance at the reference."""
     squares = (1 - h * (1 - 2 * v)) ** steps + (b * b + 2 * v) / (1 - 2 * v)
     powers = (1 - h) ** steps * (1 - b) + b + 2 * np.sqrt(v / (2 - h))
-    return np.where(b * b + 4 * v > 1, np.inf, np.minimum(1.0, np.minimum(np.sqrt(squares), powers)))
+    return np.minimum(1.0, np.minimum(np.sqrt(squares), powers))
 
 
 def average_loss(s: Setting, radius: float, delta, v, steps, theta):
-    """The bound of the mean loss of the average, for theta < 1; broadcasts."""
+    """The bound of the mean loss of the average, for theta < 1."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         growth = steps * (np.log1p(-s.h * theta) - np.log1p(-s.h))
-        loss = s.mu * (1 - theta) * radius**2 / (2 * np.expm1(growth)) + delta**2 / (2 * s.mu * theta)
-    return np.where(_allowed(s, radius, delta, v), loss + 4 * v * s.mu * radius**2, np.inf)
+        horizon = s.mu * (1 - theta) * radius**2 / (2 * np.expm1(growth))
+        return horizon + delta**2 / (2 * s.mu * theta) + 4 * v * s.mu * radius**2
 
 
 def last_loss(s: Setting, radius: float, delta, v, steps):
-    """The bound of the mean loss of the last point, for quadratics; broadcasts."""
+    """The bound of the mean loss of the last point, for quadratics."""
     flat = np.clip(s.beta / (2 * steps + 1), s.mu, s.beta)  # where sqrt(lambda) (1 - lambda/beta)^t is largest
     horizon = np.sqrt(flat / 2) * (1 - flat / s.beta) ** steps * radius
-    loss = (horizon + delta / math.sqrt(2 * s.mu) + radius * np.sqrt(2 * v * s.mu * s.turning)) ** 2
-    return np.where(_allowed(s, radius, delta, v), loss, np.inf)
-
-
-def _allowed(s: Setting, radius: float, delta, v):
-    return (delta / (s.mu * radius)) ** 2 + 4 * v <= 1
+    return (horizon + delta / math.sqrt(2 * s.mu) + radius * np.sqrt(2 * v * s.mu * s.turning)) ** 2
 
 
 def fewest(bound: Callable, goal, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -105,66 +102,51 @@ def fewest(bound: Callable, goal, shape: tuple[int, ...] = ()) -> np.ndarray:
     return np.where(late < 2.0**40 - 1, late + 1, np.inf)
 
 
-def call_prices(s: Setting, finest, variance) -> np.ndarray:
-    """The least mean price of calls with finest level K and s^2 = variance: quick, by water-filling on a run of levels."""
-    finest, variance = np.atleast_1d(finest), np.atleast_1d(variance)[:, None]
-    pairs = s.price + np.where(s.shared, 0.0, np.append(0.0, s.price[:-1]))
-    sums = np.cumsum([np.append(0.0, (s.change * np.sqrt(pairs))[1:]), np.append(0.0, s.change[1:] ** 2)], axis=1)
-    root, square = sums[:, finest, None] - sums[:, None, :]
-    scale = root / (variance + square + 1e-300)
-    largest = np.append(s.change[1:] / np.sqrt(pairs[1:]), 0.0)  # p over its scale
-    possible = (np.arange(s.price.size) <= finest[:, None]) & (scale * largest <= 1)
-    return np.where(possible, s.price + root * scale, np.inf).min(axis=1)
+def call_prices(s: Setting, variance: np.ndarray) -> np.ndarray:
+    """What a call costs whose variance is at most this times |y - r|^2: by way and finest level."""
+    return coarse_prices(s.price, s.shared, np.broadcast_to(s.change**2, variance.shape), variance)
 
 
 def cheapest(s: Setting) -> tuple[Epoch, ...] | None:
     """The cheapest epochs that end with loss at most eps, radii falling by powers of two; None if the ladder can't."""
     count = max(1, math.floor(math.log2(max(2.0, s.d0 / math.sqrt(s.eps / s.mu)))) + 1)
     radii = [s.d0 * 2.0**-i for i in range(count)]
-    after, best = np.full(count, np.inf), [()] * count  # from each radius: the price, the epochs
+    best: list = [None] * count  # from each radius: the price, the epochs
     for i in reversed(range(count)):
-        ways = [(_last(s, radii[i]), ())]
-        for j in range(i + 1, count):
-            ways.append((_middle(s, radii[i], radii[j], after[j]), best[j]))
-        (after[i], epoch), later = min(ways, key=lambda way: way[0][0])
-        best[i] = (epoch, *later)
-    return tuple(with_levels(s, epoch) for epoch in best[0]) if np.isfinite(after[0]) else None
+        ways = [(*_epoch(s, radii[i]), 0.0, ())]
+        ways += [(*_epoch(s, radii[i], radii[j]), *best[j]) for j in range(i + 1, count)]
+        best[i] = min(((price + after, (epoch, *then)) for price, epoch, after, then in ways), key=itemgetter(0))
+    price, epochs = best[0]
+    return tuple(with_levels(s, epoch) for epoch in epochs) if price < math.inf else None
 
 
-def _middle(s: Setting, radius: float, goal: float, after: float) -> tuple[float, Epoch]:
-    """The cheapest epoch from one radius to a smaller one, and its price with what comes after."""
-    q = goal / radius
-    finest, share, form = (a.ravel() for a in np.meshgrid(np.arange(s.price.size), SHARES, (0, 1), indexing="ij"))
-    b = s.accuracy[finest] / (s.mu * radius)
-    v = np.where(form, share * (q * q - b * b) / 2, (share * (q - b) / 2) ** 2 * (2 - s.h))
-    return _best(s, radius, finest, v, 1.0, lambda v, t: radius * contraction(s.h, b, v, t), goal, after)
+def _epoch(s: Setting, radius: float, goal: float | None = None) -> tuple[float, Epoch | None]:
+    """The cheapest epoch from one radius to a smaller one, or without a goal to loss eps: rows are ways, columns finest levels."""
+    delta, b, share, theta = s.accuracy, s.accuracy / (s.mu * radius), SHARES[:, None], np.ones((1, 1))
 
+    def bound(t):
+        if goal is not None:
+            return radius * contraction(s.h, b, v, t)
+        return average_loss(s, radius, delta, v, t, theta) if s.averaged else last_loss(s, radius, delta, v, t)
 
-def _last(s: Setting, radius: float) -> tuple[float, Epoch]:
-    """The cheapest epoch from a radius to loss eps, and its price."""
-    finest, share, theta = np.meshgrid(np.arange(s.price.size), SHARES, AVERAGES if s.averaged else 1.0, indexing="ij")
-    finest, share, theta = finest.ravel(), share.ravel(), theta.ravel()
-    delta = s.accuracy[finest]
-    if not s.averaged:
+    if goal is not None:
+        q = goal / radius
+        v = np.vstack([share * (q * q - b * b) / 2, (share * (q - b) / 2) ** 2 * (2 - s.h)])
+    elif s.averaged:
+        share, theta = (a.reshape(-1, 1) for a in np.meshgrid(SHARES, AVERAGES))
+        least = delta**2 / (2 * s.mu * s.eps)  # what theta must exceed
+        theta = least + (1 - least) * theta
+        v = share * (s.eps - delta**2 / (2 * s.mu * theta)) / (4 * s.mu * radius**2)
+    else:
         v = (share * (math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)) / radius) ** 2 / (2 * s.mu * s.turning)
-        return _best(s, radius, finest, v, 1.0, lambda v, t: last_loss(s, radius, delta, v, t), s.eps)
-    least = delta**2 / (2 * s.mu * s.eps)  # what theta must exceed
-    theta = least + (1 - least) * theta
-    v = share * (s.eps - delta**2 / (2 * s.mu * theta)) / (4 * s.mu * radius**2)
-    return _best(s, radius, finest, v, theta, lambda v, t: average_loss(s, radius, delta, v, t, theta), s.eps)
-
-
-def _best(s: Setting, radius, finest, v, theta, bound, goal, after=0.0) -> tuple[float, Epoch]:
-    """The cheapest of these epochs from a radius to a goal."""
-    b = s.accuracy[finest] / (s.mu * radius)
-    v = np.maximum(np.minimum(v, (1 - b * b) / 4), 0.0)
-    steps = fewest(lambda t: bound(v, t), goal, v.shape)
-    price = after + s.price[finest] + steps * call_prices(s, finest, v * s.mu / s.eta)
-    i = int(price.argmin())
+    v = np.clip(v, 0.0, np.maximum(1 - b * b, 0.0) / 4)
+    steps = np.where(b <= 1, fewest(bound, s.eps if goal is None else goal, v.shape), np.inf)
+    price = s.price + steps * call_prices(s, v * s.mu / s.eta)
+    i = np.unravel_index(price.argmin(), price.shape)
     if not np.isfinite(price[i]):
         return math.inf, None
-    theta = float(np.broadcast_to(theta, v.shape)[i])
-    return float(price[i]), Epoch(radius, int(finest[i]), int(steps[i]), float(v[i]), theta, float(bound(v, steps)[i]))
+    numbers = (float(a[i]) for a in (v, np.broadcast_to(theta, v.shape), bound(steps)))
+    return float(price[i]), Epoch(radius, int(i[1]), int(steps[i]), *numbers)
 
 
 def with_levels(s: Setting, epoch: Epoch) -> Epoch:

@@ -7,7 +7,7 @@ smooth; a promise 'proved' or 'quadratic' then holds if no increment changes fas
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -23,35 +23,43 @@ OVER_CONJUGATE = 1.3  # evaluations of the library's quasi-Newton method over st
 EIGENVALUES = 96
 STEPS = (1.0, 1.6)  # of 'anchored', times 1/beta, where a plan rests on measurements
 SHARES = (0.1, 0.3, 0.6)  # of what the bias leaves, given to the horizon
+NOT_SMOOTH = {
+    None: "{!r} needs to know how fast errors change with y: give on=report, of audit(h, points)",
+    "rough": "the errors are rough: what is paid at one point says nothing about the next",
+    "unknown": "the audit can't tell how fast errors change with y: give it three points or more, near and far",
+    "in part": "the audit measured no change of the increments at some level: audit all levels at all points",
+}
 
 
 def coarse_to_fine(problem: Problem, eps: float, method: str, on, promise: str) -> Plan:
     """The cheapest plan of one of the three methods."""
-    ladder = Ladder.of(on)
-    if method == "refine":
-        if promise == "proved":
-            raise NotApplicable("'refine' is planned with promise='quadratic' or 'measured'")
-        return (_worst if promise == "quadratic" else _solved)(problem, eps, ladder)
-    kind = getattr(on, "regularity", None)
-    if kind != "smooth":
-        raise NotApplicable(
-            f"{method!r} needs to know how fast errors change with y: give on=report, of audit(h, points)"
-            if kind is None
-            else "the errors are rough: what is paid at one point says nothing about the next"
-            if kind == "rough"
-            else "the audit can't tell how fast errors change with y: give it three points or more, near and far"
-        )
-    if not problem.mu > 0 and promise != "measured":
-        raise NotApplicable(f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'")
-    if not np.isfinite(ladder.change[1:]).all():
-        raise NotApplicable(
-            "the audit measured no change of the increments at some level: audit all levels at all points"
-        )
+    ladder, kind = Ladder.of(on), getattr(on, "regularity", None)
+    if method != "refine":
+        if kind != "smooth" or not np.isfinite(ladder.change[1:]).all():
+            raise NotApplicable(NOT_SMOOTH["in part" if kind == "smooth" else kind].format(method))
+        if not problem.mu > 0 and promise != "measured":
+            raise NotApplicable(f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'")
+    if promise == "measured":
+        if method == "refine":
+            _curvature_lasts(problem, ladder)
+        return _measured(problem, eps, ladder, method)
     if method == "corrected":
-        if promise != "measured":
-            raise NotApplicable("'corrected' is planned with promise='measured' only")
-        return _corrected(problem, eps, ladder)
-    return (_measured if promise == "measured" else _promised)(problem, eps, ladder, promise)
+        raise NotApplicable("'corrected' is planned with promise='measured' only")
+    if method == "refine" and promise == "proved":
+        raise NotApplicable("'refine' is planned with promise='quadratic' or 'measured'")
+    return (_worst if method == "refine" else _promised)(problem, eps, ladder, promise)
+
+
+def _curvature_lasts(problem: Problem, ladder: Ladder) -> None:
+    """'refine' is planned by the spectrum of one level."""
+    if (known := problem.measures) is None:
+        return
+    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
+    if change > least:
+        raise NotApplicable(
+            f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
+            f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
+        )
 
 
 # --- 'refine' by the worst case over quadratics ------------------------------------------------------------------------
@@ -77,7 +85,7 @@ def nesterov_responses(beta: float, mu: float, steps: int) -> tuple[np.ndarray, 
     return lam, factors, np.cumsum(sizes)
 
 
-def _worst(problem: Problem, eps: float, ladder: Ladder) -> Plan:
+def _worst(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Plan:
     """sqrt(2 loss) <= max sqrt(lambda) |P| d0 + sum over levels of delta_k S |P_n|^(levels after k), errors of any kind."""
     if not problem.mu:
         raise NotApplicable("'refine' with promise='quadratic' needs mu > 0")
@@ -101,14 +109,14 @@ def _worst(problem: Problem, eps: float, ladder: Ladder) -> Plan:
                 m = good[0]
                 best, found = float(price), (first, [counts[m]] + [n] * (finest - first), start[m], bound[m])
     if found is None:
-        raise ladder.refuse(eps, "quadratic", delta[-1] ** 2 / (2 * problem.mu))
+        raise ladder.refuse(eps, promise, delta[-1] ** 2 / (2 * problem.mu))
     first, counts, start, bound = found
     stages = [ladder.stage(n, (first + i,), (1.0,), solver="nesterov") for i, n in enumerate(counts)]
     horizon, bias = float(start) ** 2 / 2, float(bound - start) ** 2 / 2
     said = "Nesterov's method coarse to fine, the worst case over spectra in [mu, beta]"
     known = {"eta": 1 / problem.beta, "averaging": "last", "expected_cost": best, "guarantee": said}
     budget = Budget(horizon, bias, 0.0, float(bound) ** 2 / 2 - horizon - bias)
-    return ladder.plan(problem, eps, "refine", "quadratic", stages, budget=budget, **known)
+    return ladder.plan(problem, eps, "refine", promise, stages, budget=budget, **known)
 
 
 # --- 'anchored' by its theorem -----------------------------------------------------------------------------------------
@@ -150,38 +158,85 @@ def _anchored(problem, s: Setting, ladder: Ladder, promise: str, epochs: Iterabl
 # --- by what was measured of this instance ---------------------------------------------------------------------------
 
 
-def _rising(seen: Seen, rises: Iterable, options: Iterable, stage: Callable):
-    """(price, stages, option, finest level) of the cheapest way up, None if there is none.
-
-    stage(measure, finest, base, last, *option) -> price, what to run, and the measure that the next stage starts with;
-    None where its goal is out of reach.
-    """
-    best = None
-    for (rise, base), option in product(rises, options):
+def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan:
+    """The cheapest way up: each stage starts near the zero of the level before, and its error spreads as that level's bias."""
+    seen, best, found = Seen.of(problem, ladder), math.inf, None
+    s = _setting(problem, eps, ladder, float(seen.start[0].nodes.min()))
+    rises, options, stage, said = MEASURED[method]
+    for (rise, base), option in product(rises(seen.floors, eps), options):
         measure, price, stages = seen.start, 0.0, []
-        for finest in rise:
-            made = stage(measure, finest, base, len(stages) == len(rise) - 1, *option)
-            price += made[0] if made else math.inf
-            if (best and price >= best[0]) or not made:
+        for i, finest in enumerate(rise):
+            cost, made, measure = stage(s, seen, measure, finest, base, i == len(rise) - 1, *option)
+            price += cost
+            stages.append(made)
+            if price >= best:
                 break
-            measure = made[2]
-            stages.append(made[1])
         else:
-            best = price, stages, option, finest
-    return best
+            best, found = price, (stages, option, float(seen.floors[finest]))
+    if found is None:
+        raise ladder.refuse(eps, "measured", float(seen.floors[-1]))
+    stages, option, floor = found
+    known = {"guarantee": said, "eta": 1 / problem.beta, "budget": Budget(eps - floor, floor, 0.0)}
+    if method != "anchored":
+        bound = {} if method == "refine" else {"cost_bound": None}
+        known |= {"averaging": "last", "expected_cost": float(best)}
+        return ladder.plan(problem, eps, method, "measured", stages, **known, **bound)
+    noise = (1 - option[1]) * (eps - floor)
+    known |= {"eta": option[0] / problem.beta, "budget": Budget(eps - floor - noise, floor, noise)}
+    return _anchored(problem, s, ladder, "measured", [with_levels(s, e) for e in stages], **known)
 
 
-def _ladders(floors: np.ndarray, eps: float) -> list[tuple[tuple[int, ...], int]]:
+def _consecutive(floors: np.ndarray, eps: float):
+    """(levels, base), the base not used: from any level to one of the first that are good enough, one by one."""
+    return [(range(j, k + 1), 0) for k in np.flatnonzero(floors < eps)[:4].tolist() for j in range(k + 1)]
+
+
+def _ladders(floors: np.ndarray, eps: float) -> Iterator[tuple[tuple[int, ...], int]]:
     """(levels of the references, base): the finest good enough, or the one after; rising by one to four levels at a time."""
-    out = []
     for finest in np.flatnonzero(floors < eps)[:2].tolist():
         for base in range(max(1, finest)):
             seen = set()
             for gap in (1, 2, 3, 4):
                 ladder = tuple(range(finest, base, -gap))[::-1] or (finest,)
                 seen |= {ladder[-n:] for n in range(1, len(ladder) + 1)} | {(*ladder, finest)}
-            out += [(ladder, base) for ladder in sorted(seen)]
-    return out
+            yield from ((ladder, base) for ladder in sorted(seen))
+
+
+def _solved(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float):
+    """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
+    floor = seen.floors[finest]
+    n, norm = _conjugate(measure, s.eps - floor if last else patience * floor)
+    # the cap on the steps is seldom needed: a stage ends at its tolerance
+    made = seen.ladder.stage(2 * n + 2, (finest,), (1.0,), solver="quasi-newton", tolerance=norm)
+    return (OVER_CONJUGATE * n + 1) * s.price[finest], made, seen.steps[min(finest + 1, len(seen.steps) - 1)]
+
+
+def _corrected(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float):
+    """After a correction at distance R there is left the bias of the fine level and the change of the increments over R."""
+    (start, mass), (shape, size) = measure, seen.biases[finest]
+    slope = s.change[base + 1 : finest + 1].sum()  # Lipschitz constant of what the tilt misses
+    left = size + slope**2 * mass * start.integral(-2)
+    aim = left / size * seen.floors[finest]
+    goal = patience * (s.eps - aim if last else aim)
+    if goal <= 0 or base == finest:  # out of reach, or nothing to correct
+        return math.inf, None, measure
+    count, norm = _conjugate(measure, goal)
+    n = math.ceil(OVER_CONJUGATE * count + 1)
+    made = seen.ladder.stage(n, (base, finest), (1.0, 1.0), solver="quasi-newton", tolerance=norm)
+    return s.price[finest] + n * s.price[base], made, (shape, left * (1 + patience))
+
+
+def _descended(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, factor, share, far):
+    """Descent on the measured spectrum; the base of a call is chosen by its price."""
+    (start, mass), (shape, size), floor = measure, seen.biases[finest], seen.floors[finest]
+    left = s.eps - floor if last else far * floor
+    eta, radius2 = factor / s.beta, mass * start.integral(-2)
+    weights, rate = mass * start.weights / start.nodes / 2, np.abs(1 - eta * start.nodes)
+    steps = int(fewest(lambda t: weights @ rate ** (2 * t), share * left))
+    gain = float(shape.weights @ (1 / (2 - eta * shape.nodes))) / 2  # loss per eta times the variance of a call
+    variance = (1 - share) * left / (eta * gain * radius2)
+    price = s.price[finest] + steps * call_prices(s, np.full((1, s.price.size), variance))[0, finest]
+    return price, Epoch(math.sqrt(radius2), finest, steps, variance * s.eta / s.mu), (shape, size * (1 + far))
 
 
 def _conjugate(measure: Measure, goal: float) -> tuple[int, float]:
@@ -192,95 +247,11 @@ def _conjugate(measure: Measure, goal: float) -> tuple[int, float]:
     return steps, float(norm[steps]) * math.sqrt(size)
 
 
-def _solved(problem: Problem, eps: float, ladder: Ladder) -> Plan:
-    """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
-    seen, known = Seen.of(problem, ladder), problem.measures
-    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
-    if change > least:
-        raise NotApplicable(
-            f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
-            f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
-        )
-    floors = seen.floors
-
-    def stage(measure, finest, base, last, patience):
-        n, norm = _conjugate(measure, eps - floors[finest] if last else patience * floors[finest])
-        solver = {
-            "solver": "quasi-newton",
-            "tolerance": norm,
-        }  # the cap is seldom needed: a stage ends at its tolerance
-        made = ladder.stage(2 * n + 2, (finest,), (1.0,), **solver)
-        return (OVER_CONJUGATE * n + 1) * ladder.cost[finest], made, seen.steps[min(finest + 1, floors.size - 1)]
-
-    rises = [(range(j, k + 1), 0) for k in np.flatnonzero(floors < eps)[:4] for j in range(k + 1)]
-    found = _rising(seen, rises, ((0.3,), (1.0,), (3.0,)), stage)
-    said = "conjugate gradients on the measured spectrum, coarse to fine"
-    return _as_measured(problem, eps, "refine", ladder, floors, found, said)
-
-
-def _as_measured(problem: Problem, eps: float, method: str, ladder: Ladder, floors, found, said: str, **more) -> Plan:
-    """The plan of a deterministic method."""
-    if found is None:
-        raise ladder.refuse(eps, "measured", float(floors[-1]))
-    price, stages, _, finest = found
-    budget = Budget(eps - float(floors[finest]), float(floors[finest]), 0.0)
-    more |= {"eta": 1 / problem.beta, "averaging": "last", "expected_cost": float(price)}
-    return ladder.plan(problem, eps, method, "measured", stages, budget=budget, guarantee=said, **more)
-
-
-def _corrected(problem: Problem, eps: float, ladder: Ladder) -> Plan:
-    """After a correction at distance R there is left the bias of the fine level and the change of the increments over R."""
-    seen = Seen.of(problem, ladder)
-    floors = seen.floors
-    between = np.cumsum(np.append(0.0, ladder.change[1:]))  # Lipschitz constant of A_j - A_i: between[j] - between[i]
-
-    def stage(measure, finest, base, last, patience):
-        shape, size = seen.biases[finest]
-        missed = (
-            (between[finest] - between[base]) ** 2 * measure[1] * measure[0].integral(-2)
-        )  # by the tilt, squared norm
-        aim = (1 + missed / size) * floors[finest]
-        goal = patience * (eps - aim if last else aim)
-        if goal <= 0:
-            return None
-        count, norm = _conjugate(measure, goal)
-        evaluations = math.ceil(OVER_CONJUGATE * count + 1)
-        made = ladder.stage(evaluations, (base, finest), (1.0, 1.0), solver="quasi-newton", tolerance=norm)
-        return ladder.cost[finest] + evaluations * ladder.cost[base], made, (shape, (size + missed) * (1 + patience))
-
-    # where no level is coarser than the only one that is needed there is nothing to correct
-    rises = [(rise, base) for rise, base in _ladders(floors, eps) if rise[0] > base]
-    found = _rising(seen, rises, ((0.1,), (0.5,)), stage)
-    said = "conjugate gradients on the measured spectrum, increments changing as measured"
-    return _as_measured(problem, eps, "corrected", ladder, floors, found, said, cost_bound=None)
-
-
-def _measured(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Plan:
-    """Each epoch starts near the zero of the level before, and its error spreads as that level's bias was measured to."""
-    seen = Seen.of(problem, ladder)
-    s, floors = _setting(problem, eps, ladder, float(seen.start[0].nodes.min())), seen.floors
-
-    def stage(measure, finest, base, last, factor, share, far):
-        left = s.eps - floors[finest] if last else far * floors[finest]
-        if left <= 0:
-            return None
-        (start, mass), (shape, size), eta = measure, seen.biases[finest], factor / s.beta
-        radius = math.sqrt(mass * start.integral(-2))
-        rate, weights = np.abs(1 - eta * start.nodes), mass * start.weights / start.nodes / 2
-        steps = int(fewest(lambda t: weights @ rate ** (2 * t), share * left))
-        gain = float(shape.weights @ (1 / (2 - eta * shape.nodes))) / 2  # loss per eta times the variance of a call
-        variance = (1 - share) * left / (eta * gain * radius**2)
-        epoch = Epoch(radius, finest, steps, variance * s.eta / s.mu)
-        price = s.price[finest] + steps * call_prices(s, finest, variance)[0]
-        return price, epoch, (shape, size * (1 + far))
-
-    rises = [(rise, base) for rise, base in _ladders(floors, eps) if not base]  # a call's base is chosen by its price
-    found = _rising(seen, rises, product(STEPS, SHARES, (0.3, 1.0)), stage)
-    if found is None:
-        raise ladder.refuse(eps, promise, float(floors[-1]))
-    _, epochs, (factor, share, _), finest = found
-    floor = float(floors[finest])
-    budget = Budget(share * (eps - floor), floor, (1 - share) * (eps - floor))
-    said = "descent on the measured spectrum, increments changing as measured"
-    made = [with_levels(s, e) for e in epochs]
-    return _anchored(problem, s, ladder, promise, made, eta=factor / s.beta, budget=budget, guarantee=said)
+MEASURED = {
+    "refine": (_consecutive, [(0.3,), (1.0,), (3.0,)], _solved, "conjugate gradients on the measured spectrum, coarse to fine"),
+    "corrected": (_ladders, [(0.1,), (0.5,)], _corrected, "conjugate gradients on the measured spectrum, increments changing as measured"),
+    "anchored": (
+        lambda floors, eps: ((rise, base) for rise, base in _ladders(floors, eps) if not base),
+        list(product(STEPS, SHARES, (0.3, 1.0))), _descended, "descent on the measured spectrum, increments changing as measured",
+    ),
+}  # fmt: skip

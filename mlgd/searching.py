@@ -40,18 +40,14 @@ class Ladder:
         accuracy, cost = (np.array([float(f(k)) for k in h.levels]) for f in (h.accuracy, h.cost))
         apart = (accuracy[:, None] + accuracy) ** 2
         if (values := getattr(on, "values", None)) is not None:
-            flat = np.array(
-                [np.reshape(values[k], (len(values[k]), -1)) for k in h.levels], float
-            )  # by level and point
-            apart = np.array([((flat - one) ** 2).sum(axis=2).max(axis=1) for one in flat])
+            rows = np.array([np.reshape(values[k], (len(values[k]), -1)) for k in h.levels], float)
+            apart = np.array([((rows - one) ** 2).sum(axis=2).max(axis=1) for one in rows])
         shared = np.array([i > 0 and h.shares(k) for i, k in enumerate(h.levels)])
         smooth = getattr(on, "regularity", None) == "smooth"
         change = np.array(on.change) if smooth else np.full(cost.size, np.nan)
         return cls(h, cost, accuracy, shared, np.triu(apart, 1), change)
 
-    def stage(
-        self, steps: float, chain: Sequence[int], q: Sequence[float], sigma: float | None = None, **more
-    ) -> Stage:
+    def stage(self, steps: float, chain: Sequence[int], q: Sequence[float], sigma=None, **more) -> Stage:
         """Steps on the levels with these indices, drawn with these probabilities."""
         levels, delta = tuple(self.h.levels[i] for i in chain), float(self.accuracy[chain[-1]])
         sigma = math.sqrt(variance(chain, q, self.squared)) if sigma is None else sigma
@@ -60,15 +56,12 @@ class Ladder:
     def plan(self, problem: Problem, eps: float, method: str, promise: str, stages: Sequence[Stage], **parts) -> Plan:
         """A plan on this ladder, never dearer than every increment at every step."""
         most = sum(s.steps * sum(self.h.only(s.levels).step_cost(k) for k in s.levels) for s in stages)
-        parts = {
-            "problem": problem,
-            "eps": eps,
-            "method": method,
-            "promise": promise,
+        known = {"problem": problem, "eps": eps, "method": method, "promise": promise, "stages": tuple(stages)}
+        known |= {
+            "accuracies": dict(zip(self.h.levels, self.accuracy.tolist(), strict=True)),
             "cost_bound": float(most),
-        } | parts
-        accuracies = dict(zip(self.h.levels, self.accuracy.tolist(), strict=True))
-        return Plan(**parts, stages=tuple(stages), accuracies=accuracies, warnings=problem.already(eps))
+        }
+        return Plan(**known | parts, warnings=problem.already(eps))
 
     def refuse(self, eps: float, promise: str, floor: float) -> NotApplicable:
         """The target is out of reach: what the finest level's bias alone costs, where that is known."""
@@ -103,18 +96,21 @@ class Choice(NamedTuple):
     budget: Budget
 
 
-def coarse_prices(ladder: Ladder, room: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The price of a step of each way and finest level, increments paid in pairs and no level left out: (ways, levels)."""
-    best = np.where(room >= 0, ladder.cost, np.inf)
-    pair = ladder.cost + np.append(0.0, ladder.cost[:-1]) * ~ladder.shared
-    for start in range(ladder.cost.size - 1) if (room > 0).any() else ():
+def coarse_prices(cost: np.ndarray, shared: np.ndarray, weight: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """The price of a call for each way and finest level, increments paid in pairs and no level left out: (ways, levels).
+
+    room[i, k] is what the noise may be if level k is the finest, weight[i, k] that of the step to level k at probability 1/2.
+    """
+    best = np.where(room >= 0, cost, np.inf)
+    pair = cost + np.append(0.0, cost[:-1]) * ~shared
+    for start in range(cost.size - 1) if (room > 0).any() else ():
         later = slice(start + 1, None)
-        price = np.append(ladder.cost[start + 1], pair[start + 2 :])
-        weight = np.maximum((scale * ladder.steps)[:, later], 1e-300)
-        root = np.cumsum(np.sqrt(weight * price), axis=1)
-        q = root / (np.maximum(room[:, later], 1e-300) + np.cumsum(weight, axis=1))
-        allowed = (room[:, later] > 0) & (q * np.maximum.accumulate(np.sqrt(weight / price), axis=1) <= 1)
-        best[:, later] = np.minimum(best[:, later], np.where(allowed, ladder.cost[start] + q * root, np.inf))
+        price = np.append(cost[start + 1], pair[start + 2 :])
+        own, left = np.maximum(weight[:, later], 1e-300), room[:, later]
+        root = np.cumsum(np.sqrt(own * price), axis=1)
+        q = root / (np.maximum(left, 1e-300) + np.cumsum(own, axis=1))
+        allowed = (left > 0) & (q * np.maximum.accumulate(np.sqrt(own / price), axis=1) <= 1)
+        best[:, later] = np.minimum(best[:, later], np.where(allowed, cost[start] + q * root, np.inf))
     return best
 
 
@@ -124,7 +120,7 @@ def search(ladder: Ladder, eps: float, make: Callable[..., Ways], grids, noisy: 
         ways = make(*grids)
         room = eps - sum(ways.terms)  # what sampling may add to the loss
         room = room if noisy else np.minimum(room, 0.0)
-        price = coarse_prices(ladder, room, ways.scale) * ways.steps[:, None]
+        price = ways.steps[:, None] * coarse_prices(ladder.cost, ladder.shared, ways.scale * ladder.steps, room)
         if not np.isfinite(price).any():
             return None
         order = np.argwhere(price <= price.min() * NEAR)
@@ -134,9 +130,7 @@ def search(ladder: Ladder, eps: float, make: Callable[..., Ways], grids, noisy: 
     for i, k in order:
         top = slice(0, k + 1)
         scale = np.broadcast_to(ways.scale[i], ladder.cost.shape)
-        apart = (
-            np.append(scale[1:], 0.0)[:, None] * ladder.squared
-        )  # a step is weighed as the first level that it takes
+        apart = np.append(scale[1:], 0.0)[:, None] * ladder.squared  # steps weigh as the first level that they take
         chain, q, call = optimum(ladder.cost[top], apart[top, top], float(room[i, k]), ladder.shared[top])
         terms = [float(np.broadcast_to(term, room.shape)[i, k]) for term in ways.terms]
         terms[2] += variance(chain, q, apart)

@@ -11,7 +11,6 @@ from .searching import Ladder
 
 CELLS = 12
 UNSEEN = 1.5  # where mu is not known, eigenvalues go on below the smallest node by its gap to the next, to this power
-MOST = 64  # nodes that responses are taken at
 
 
 def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
@@ -47,16 +46,6 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     return np.append(np.delete(nodes, i), cells), np.append(np.delete(weights, i), mass)
 
 
-def merged(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most MOST nodes: neighbours in log(lambda) become one of their mass and first moment."""
-    if nodes.size <= MOST:
-        return nodes, weights
-    cell = np.digitize(np.log(nodes), np.linspace(*np.log([nodes.min(), nodes.max()]), MOST)[1:])
-    mass, moment = (np.bincount(cell, w, MOST) for w in (weights, weights * nodes))
-    kept = mass > 0
-    return moment[kept] / mass[kept], mass[kept]
-
-
 @dataclass(frozen=True, eq=False)
 class Shape:
     """How a vector lies in the eigenvalues: a measure of mass one."""
@@ -79,6 +68,7 @@ Measure = tuple[Shape, float]  # and the squared norm
 class Seen:
     """Measures on a ladder: of the start, of each step and of each level's bias; noise per squared norm of a step."""
 
+    ladder: Ladder
     start: Measure
     steps: list[Measure]
     biases: list[Measure]
@@ -104,7 +94,8 @@ class Seen:
         nearest = [known[min(known, key=lambda j, i=i: abs(j - i))] for i in range(n)]
         steps = [(s, rate * norm) for (s, rate), norm in zip(nearest, norms, strict=True)]
         biases = [(nearest[min(i + 1, n - 1)][0], float(a) ** 2) for i, a in enumerate(ladder.accuracy)]
-        return cls((shape(m.gradient), m.gradient.total), steps, biases, np.array([rate for _, rate in nearest]))
+        start = shape(m.gradient), m.gradient.total
+        return cls(ladder, start, steps, biases, np.array([rate for _, rate in nearest]))
 
     def losses(self, eta, window, steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(horizon, bias by finest level, noise per variance of each step) of every way to run."""
@@ -112,7 +103,7 @@ class Seen:
 
         def parts(shape):
             if shape not in known:
-                x, w = merged(shape.nodes, shape.weights)
+                x, w = shape.nodes, shape.weights
                 r = Responses.at(x, eta, window, steps)
                 known[shape] = np.array([r.start**2 / x @ w, r.lasting**2 * x @ w, r.noise * x @ w]) / 2
             return known[shape]
@@ -121,7 +112,7 @@ class Seen:
         noise = np.array([parts(shape)[2] for shape, _ in self.steps])
         return parts(self.start[0])[0] * self.start[1], bias.T, noise.T * self.rates
 
-    @property
+    @cached_property
     def floors(self) -> np.ndarray:
         """What each level's bias costs in the end."""
         return np.array([size * shape.integral(-1) / 2 for shape, size in self.biases])

@@ -79,7 +79,8 @@ def test_the_price_over_one_gradient_falls_towards_one():
     for eps in (1e-4, 1e-6, 1e-8, 1e-10):
         s = setting(eps=eps)
         plan = cheapest(s)
-        price = sum(s.price[e.finest] + e.steps * call_prices(s, e.finest, e.noise * s.mu / s.eta)[0] for e in plan)
+        calls = [call_prices(s, np.full((1, 24), e.noise * s.mu / s.eta))[0, e.finest] for e in plan]
+        price = sum(s.price[e.finest] + e.steps * call for e, call in zip(plan, calls, strict=True))
         over.append(price / s.price[np.argmax(s.accuracy <= math.sqrt(2 * s.mu * eps))])
     assert over == sorted(over, reverse=True)
     assert over[-1] < 1.2

@@ -20,7 +20,7 @@ import pytest
 
 from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, plan, tuned
 from mlgd.anchors import epoch_price
-from mlgd.epochs import Epoch, Setting, _last, average_loss, call_prices, cheapest, contraction, fewest, last_loss
+from mlgd.epochs import Epoch, Setting, _epoch, average_loss, call_prices, cheapest, contraction, fewest, last_loss
 from mlgd.examples import biased, rounded, series
 from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, polished
@@ -161,23 +161,23 @@ def epochs():
         return fewest(lambda t: contraction(h, b, v, t), q)
 
     out = [[contraction(0.1, b, v, n), steps_to(0.1, b, v, q)]
-           for b in (0.0, 0.2, 0.9) for v in (0.0, 0.05, 0.3) for n, q in ((1, 0.95), (7, 0.5), (60, 0.25))]  # fmt: skip
+           for b in (0.0, 0.2, 0.9) for v in (0.0, 0.05, 0.2) for n, q in ((1, 0.95), (7, 0.5), (60, 0.25))]  # fmt: skip
     out.append([contraction(1.0, 0.1, 0.05, 3), steps_to(1.0, 0.1, 0.05, 0.5)])
     for averaged in (True, False):
         for beta, eps, shared in ((1.0, 1e-3, False), (50.0, 1e-4, True), (0.1, 1e-3, False)):
             n = 9
             accuracy, flags = 0.5 * 2.0 ** -np.arange(n), np.array([False] + [shared] * (n - 1))
             s = Setting(beta, 0.1, 2.0, eps, 6.0 ** np.arange(n), accuracy, 0.3 * accuracy, flags, averaged)
-            out.append([call_prices(s, [k] * 4, [1e-6, 1e-3, 0.1, 10.0]) for k in (0, 3, 8)])
+            out.append(call_prices(s, np.full((4, n), [[1e-6], [1e-3], [0.1], [10.0]])))
             out.append(cheapest(s))
             out.append([[average_loss(s, 1.5, 0.01, v, 20, t), last_loss(s, 1.5, 0.01, v, 20)]
-                        for v in (0.0, 0.01, 0.5) for t in (0.3, 0.9)])  # fmt: skip
+                        for v in (0.0, 0.01, 0.2) for t in (0.3, 0.9)])  # fmt: skip
     out.append([steps_to(0.1, 0.0, 0.1, 0.5), steps_to(1.0, 0.0, 0.25, 1.0)])  # where nothing is left to the horizon
     accuracy = 2.0 ** -np.arange(1.0, 6.0)
     price, change = np.array([1.0, 3.7, 114.0, 5517.0, 266544.0]), 0.4 * accuracy
     dear = Setting(84.8, 0.1, 2.0, 0.0987, price, accuracy, change, np.zeros(5, bool))  # one level more pays
     flat = Setting(20.0, 2.0, 2.0, 4.0, price, accuracy, change, np.zeros(5, bool), False)
-    out += [cheapest(dear), _last(dear, 2.0), _last(flat, 1.0)]
+    out += [cheapest(dear), _epoch(dear, 2.0), _epoch(flat, 1.0), _epoch(flat, 1.0, 0.3)]
     hard = Setting(1.0, 0.1, 2.0, 1e-9, np.ones(2), np.ones(2), np.ones(2), np.zeros(2, bool))
     return [*out, cheapest(hard)]
 
@@ -226,7 +226,8 @@ def searching():
         room = np.linspace(-0.1, 0.6, 3 * n).reshape(3, n)
         ways = Ways(np.ones(3), np.array([5.0, 50.0, 8.0]), np.array([5.0, 20.0, 0.35]), (), None)
         scale = np.array([[1.0], [2.0], [0.3]])
-        out += [ladder.squared, coarse_prices(ladder, room, scale), coarse_prices(ladder, np.minimum(room, 0), scale)]
+        out.append(ladder.squared)
+        out += [coarse_prices(ladder.cost, ladder.shared, scale * ladder.steps, r) for r in (room, np.minimum(room, 0))]
         out += [refined(ways, i, 1.3) for i in range(3)]
     report = smooth(LADDERS["uneven"])
     report.values = {k: np.array([uneven(k, y) for y in (START, 0.5 * START)]) for k in OFF}

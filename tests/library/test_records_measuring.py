@@ -17,7 +17,7 @@ from mlgd.examples import biased, rounded, series
 from mlgd.moments import Responses, _sums, _weights, certified_bias, falls, powers, spectrum, steps_grid, worst
 from mlgd.rates import beyond, line, regularity, student
 from mlgd.searching import Ladder
-from mlgd.seen import Seen, merged, spread
+from mlgd.seen import Seen, spread
 from mlgd.spectra import Measure, lanczos
 
 FILE = Path(__file__).with_name("records_measuring.json")
@@ -87,7 +87,7 @@ def spectra():
         out.append([m.radau(floor).weights for floor in (1e-6, 5e-5)])
     for floor in (0.0, 1e-3, 0.015, 0.5):
         out.append([spread(CURVATURE, w, floor) for w in (np.ones(4), np.array([5.0, 1.0, 0.1, 0.0]))])
-    out += [spread(np.array([0.3]), np.ones(1), 0.0), merged(np.geomspace(1e-3, 1, 150), np.linspace(1, 2, 150))]
+    out += [spread(np.array([0.3]), np.ones(1), 0.0)]
     for h in LADDERS.values():
         ladder = Ladder.of(h)
         seen = Seen.of(PROBLEMS[0.02], ladder)
