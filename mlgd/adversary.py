@@ -38,26 +38,32 @@ class Adversary(Hierarchy):
     """
 
     def __init__(self, eps: float, d0: float, beta: float, gamma: float, c: float, mu: float = 0.0, sign: int = +1):
-        _validate(eps, d0, beta, gamma, c, mu, sign)
-        flatness = mu if mu > 0 else 8 * eps / d0**2
-        delta = math.sqrt(8 * mu * eps) if mu > 0 else flatness * d0
+        for name, given in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
+            positive(name, given)
+        if not 0 <= mu <= beta:
+            raise ValueError(f"need 0 <= mu <= beta; got mu={mu!r}, beta={beta!r}")
+        if sign not in (1, -1):
+            raise ValueError(f"sign must be +1 or -1; got {sign!r}")
+        largest = (mu or beta) * d0**2 / 8
+        if eps > largest * (1 + 1e-12):
+            raise ValueError(
+                f"eps must be at most {'mu' if mu else 'beta'} d0^2 / 8 = {largest:.3g}, else the tilted direction leaves the "
+                f"class; got {eps!r}: ask for a smaller eps or give a larger d0"
+            )
+        flatness = mu or 8 * eps / d0**2
+        delta = math.sqrt(8 * mu * eps) if mu else flatness * d0
         blind_below = 1 - math.frexp(delta)[1]  # the least k with 2^-k <= delta
         used = delta * 2.0 ** (blind_below - 1)  # in [1/2, 1): the share of the last blind level that delta takes
         shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
         levels = range(min(first_level(c), blind_below - 1), blind_below + HEADROOM + 1)
-        shifted = [k + shift for k in levels]
-        base = biased(lambda z: mu * z + (beta - mu) * np.tanh(z), gamma, c * 2.0**-shift, shifted, alternate=True)
-        size = 1 + BASE_SIZE
-        bound = formulas.LOWER_STRONG if mu > 0 else formulas.LOWER_CONVEX
-        names = {"mu": mu} if mu > 0 else {"d0": d0}
-        fields = {
-            "eps": eps, "d0": d0, "beta": beta, "gamma": gamma, "c": c, "mu": mu, "sign": sign,
-            "flatness": flatness, "delta": delta, "blind_below": blind_below, "shift": shift, "base": base,
-            "start": np.zeros(size), "minimizer": np.array([-sign * delta / flatness, *np.zeros(BASE_SIZE)]),
-            "lower_bound": formulas.value(bound, eps=eps, gamma=gamma, c=c, **names),
-        }  # fmt: skip
-        for name, content in fields.items():
-            object.__setattr__(self, name, content)
+        bound = formulas.LOWER_STRONG if mu else formulas.LOWER_CONVEX
+        vars(self).update(
+            eps=eps, d0=d0, beta=beta, gamma=gamma, c=c, mu=mu, sign=sign, flatness=flatness, delta=delta,
+            blind_below=blind_below, shift=shift, start=np.zeros(1 + BASE_SIZE),
+            base=biased(self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], alternate=True),
+            minimizer=np.array([-sign * delta / flatness, *np.zeros(BASE_SIZE)]),
+            lower_bound=formulas.value(bound, eps=eps, gamma=gamma, c=c, **({"mu": mu} if mu else {"d0": d0})),
+        )  # fmt: skip
         self.reset()
         super().__init__(self._answer, self._price, levels)
 
@@ -66,19 +72,18 @@ class Adversary(Hierarchy):
     def _price(self, k: int) -> float:
         return float((self.c * 2.0 ** self.levels[self._index(k)]) ** self.gamma)
 
+    def _tilt(self, k: int) -> float:
+        return self.sign * self.delta if self.levels[self._index(k)] >= self.blind_below else 0.0
+
+    def _slope(self, z: np.ndarray) -> np.ndarray:
+        return self.mu * z + (self.beta - self.mu) * np.tanh(z)
+
     def _answer(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y), charged: (lambda v, A0(z)) below the blind level, (lambda v +- delta, A0(z)) from there on."""
-        value = self._look(k, y)
-        meter = self._meter
-        meter[k] = meter.get(k, 0) + 1
-        return value
-
-    def _look(self, k: int, y: np.ndarray) -> np.ndarray:
-        k = self.levels[self._index(k)]
-        y = np.asarray(y, float)
+        tilt, y = self._tilt(k), np.asarray(y, float)
         if y.shape != self.start.shape:
             raise LevelError(f"this instance has points of shape {self.start.shape}; got {y.shape}: start at .start")
-        tilt = self.sign * self.delta if k >= self.blind_below else 0.0
+        self._meter[k] = self._meter.get(k, 0) + 1
         return np.concatenate([[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])])
 
     def point(self, y: np.ndarray) -> np.ndarray:
@@ -93,8 +98,7 @@ class Adversary(Hierarchy):
 
         It is the same for both signs below the blind level, so it separates nothing there.
         """
-        tilt = self.sign * self.delta if self.levels[self._index(k)] >= self.blind_below else 0.0
-        z = np.asarray(y[1:], float)
+        tilt, z = self._tilt(k), np.asarray(y[1:], float)
         drift = self.base.evaluate(k + self.shift, np.zeros(BASE_SIZE))  # the base's gradient vanishes at 0
         return float(self._base_gap(z) + self.flatness / 2 * y[0] ** 2 + tilt * y[0] + drift @ z)
 
@@ -122,15 +126,13 @@ class Adversary(Hierarchy):
 
     def reset(self) -> None:
         """Set the meter to zero."""
-        object.__setattr__(self, "_meter", {})
+        vars(self)["_meter"] = {}
 
     # --- what the optimizer does not see ---
 
     def gradient(self, y: np.ndarray) -> np.ndarray:
         """The exact gradient, not for sale."""
-        v, z = y[0], y[1:]
-        slope = self.mu * z + (self.beta - self.mu) * np.tanh(z)
-        return np.concatenate([[self.flatness * v + self.sign * self.delta], slope])
+        return np.concatenate([[self.flatness * y[0] + self.sign * self.delta], self._slope(y[1:])])
 
     def loss(self, y: np.ndarray) -> float:
         """The loss gap L(y) - L*."""
@@ -150,20 +152,4 @@ class Adversary(Hierarchy):
         return (
             f"Adversary(sign={self.sign:+d}, blind below level {self.blind_below}, "
             f"lower bound {self.lower_bound:.3g}, spent {self.spent:.3g})"
-        )
-
-
-def _validate(eps, d0, beta, gamma, c, mu, sign) -> None:
-    for name, x in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
-        positive(name, x)
-    if not 0 <= mu <= beta:
-        raise ValueError(f"need 0 <= mu <= beta; got mu={mu!r}, beta={beta!r}")
-    if sign not in (1, -1):
-        raise ValueError(f"sign must be +1 or -1; got {sign!r}")
-    name, curvature = ("mu", mu) if mu > 0 else ("beta", beta)
-    largest = curvature * d0**2 / 8
-    if eps > largest * (1 + 1e-12):
-        raise ValueError(
-            f"eps must be at most {name} d0^2 / 8 = {largest:.3g}, else the tilted direction leaves the class; "
-            f"got {eps!r}: ask for a smaller eps or give a larger d0"
         )

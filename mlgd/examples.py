@@ -1,8 +1,8 @@
 """Ready-made hierarchies, honest about their error, for any gradient, gamma and c."""
 
 import math
-import operator
 from collections.abc import Callable, Sequence
+from numbers import Integral
 
 import numpy as np
 
@@ -60,17 +60,10 @@ def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], te
     >>> [float(np.abs(h.evaluate(k, np.ones(1)) - 1).round(3)[0]) <= 2.0**-k for k in h.levels]
     [True, True, True, True, True]
     """
-    try:
-        whole = operator.index(terms) >= 0
-    except TypeError:
-        whole = False
-    if not whole:
+    if not (isinstance(terms, Integral) and terms >= 0):
         raise ValueError(f"terms must be a whole number, at least 0; got {terms!r}")
 
-    def term(j, y):
-        return 2.0**-j * np.cos(j * y) / math.sqrt(y.size)
-
     def evaluate(k, y):
-        return gradient(y) - sum(term(j, y) for j in range(k + 1, k + 1 + terms))
+        return gradient(y) - sum(2.0**-j * np.cos(j * y) / math.sqrt(y.size) for j in range(k + 1, k + 1 + terms))
 
     return _dyadic(gradient, evaluate, gamma, c, levels)
