@@ -29,6 +29,11 @@ def digits(number: float, count: int = 2) -> str:
     return f"{float(f'{number:.{count}g}'):,.0f}" if number >= 10 ** (count - 1) else f"{number:.{count}g}"
 
 
+def tiny(price: float) -> str:
+    """A price that fits into a square of the map."""
+    return digits(price, 3) if price >= 0.01 else f"{price:.0e}".replace("e-0", "e-")
+
+
 def part(eps: float) -> str:
     """A target as a part of the starting loss."""
     return f"1/{1 / eps:.0f}"
@@ -47,7 +52,7 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
         strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
         ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
-        shown = f"{letter} {digits(price, 3)}\n" + (f"×{digits(ratio)}" if np.isfinite(ratio) else "alone")
+        shown = f"{letter} {tiny(price)}\n" + (f"×{digits(ratio)}" if np.isfinite(ratio) else "alone")
         ax.text(x, y, shown, ha="center", va="center", fontsize=8, color="black")
     if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
         x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)

@@ -2,12 +2,14 @@
 
     python -m mlgd.experiment.cases --out book/data/cases.json
 
-Seconds are those of the processor, on one thread.
+Seconds are wall-clock, the median of several runs in one process on one thread; those of the processor stand beside them.
 """
 
 import argparse
 import json
 import math
+import os
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,6 +35,9 @@ class Case:
     h: Hierarchy
     start: np.ndarray
     loss: Callable[[np.ndarray], float]
+    work: Callable[[int, np.ndarray], np.ndarray] | None = (
+        None  # the gradient computed the long way, where h takes a short cut
+    )
 
 
 def cube() -> Case:
@@ -119,9 +124,9 @@ def extrapolated(case: Case) -> Case:
     return replace(case, h=levels)
 
 
-# --- methods: price, setting, seconds of the best run ----------------------------------------------------------------
+# --- methods: price and setting of the best run, and the run itself ----------------------------------------------------
 
-NEVER = (math.inf, "never below the target", 0.0)
+NEVER = (math.inf, "never below the target", None)
 EVALUATIONS = (2, 3, 5, 8, 14, 25, 45, 80, 150)
 
 
@@ -132,63 +137,118 @@ def solved(gradient, y, evaluations) -> tuple[np.ndarray, int]:
     return memory.y, memory.t
 
 
-def told(case: Case, eps: float) -> tuple:
-    """The tool, told nothing but eps: result, seconds."""
-    began = time.process_time()
-    result = minimize(case.h, case.start, eps=eps, rng=0)
-    return result, time.process_time() - began
+def climbed(case: Case, levels, per: int, most: float = math.inf) -> tuple[np.ndarray, float] | None:
+    """L-BFGS level by level: point and price; None once it has cost as much as `most`."""
+    y, price = case.start, 0.0
+    for k in levels:
+        left = (most - price) / case.h.cost(k)
+        y, made = solved(partial(case.h.value, k), y, int(min(per, left + 1)))
+        price += made * case.h.cost(k)
+        if price >= most:
+            return None
+    return y, price
 
 
-def rival(case: Case, eps: float, coarse: bool) -> tuple[float, str, float]:
+def tilted(case: Case, base: int, rise, per: int, most: float = math.inf) -> tuple[np.ndarray, float] | None:
+    """The model of the base level tilted by a gradient of each level in turn, solved by L-BFGS."""
+    y, coarse, price = case.start, partial(case.h.value, base), sum(map(case.h.cost, rise))
+    for k in rise:
+        if price >= most:
+            return None
+        tilt = case.h.value(k, y) - coarse(y)
+        y, made = solved(lambda x, tilt=tilt: coarse(x) + tilt, y, per)
+        price += (made + 1) * case.h.cost(base)
+    return (y, price) if price < most else None
+
+
+def rival(case: Case, eps: float, coarse: bool) -> tuple[float, str, Callable | None]:
     """L-BFGS in hindsight, at one level or coarse to fine."""
     best, levels = NEVER, case.h.levels
     for last, per in product(range(len(levels)), EVALUATIONS):
         for first in range(last + 1) if coarse else (last,):
-            y, price, began = case.start, 0.0, time.process_time()
-            for k in levels[first : last + 1]:
-                left = (best[0] - price) / case.h.cost(k)  # evaluations beyond would cost more than the best so far
-                y, made = solved(partial(case.h.value, k), y, int(min(per, left + 1)))
-                price += made * case.h.cost(k)
-                if price >= best[0]:
-                    break
-            else:
-                seconds = time.process_time() - began
-                if case.loss(y) <= eps:
-                    best = (price, f"levels {levels[first]} to {levels[last]}, {per} evaluations each", seconds)
+            run = partial(climbed, levels=levels[first : last + 1], per=per)
+            found = run(case, most=best[0])
+            if found and case.loss(found[0]) <= eps:
+                best = (found[1], f"levels {levels[first]} to {levels[last]}, {per} evaluations each", run)
         if last and best[0] < case.h.cost(levels[last]):
             break
     return best
 
 
-def corrected(case: Case, eps: float) -> tuple[float, str, float]:
-    """The coarse model tilted by a fine gradient, solved by L-BFGS, and again; in hindsight."""
+def extrapolating(case: Case, eps: float) -> tuple[float, str, Callable | None]:
+    price, said, run = rival(extrapolated(case), eps, True)
+    return price, said, run and (lambda case: run(extrapolated(case)))
+
+
+def corrected(case: Case, eps: float) -> tuple[float, str, Callable | None]:
+    """The coarse model tilted by a fine gradient, and again; in hindsight."""
     best, levels = NEVER, case.h.levels
     for last, base, per, again, gap in product(range(len(levels)), range(4), EVALUATIONS[1:], (1, 2, 3), (1, 2)):
-        rise = list(range(last, base, -gap))[::-1] + [last] * (again - 1)
-        price, began = sum(case.h.cost(levels[i]) for i in rise), time.process_time()
-        if base >= last or price >= best[0]:
+        rise = [levels[i] for i in range(last, base, -gap)][::-1] + [levels[last]] * (again - 1)
+        if base >= last:
             continue
-        y, coarse = case.start, partial(case.h.value, levels[base])
-        for i in rise:
-            tilt = case.h.value(levels[i], y) - coarse(y)
-            y, made = solved(lambda x, coarse=coarse, tilt=tilt: coarse(x) + tilt, y, per)
-            price += (made + 1) * case.h.cost(levels[base])
-            if price >= best[0]:
-                break
-        if price < best[0] and case.loss(y) <= eps:
-            seconds = time.process_time() - began
-            best = (
-                price,
-                f"level {levels[base]} under {levels[rise[0]]} to {levels[last]}, {per} evaluations each",
-                seconds,
-            )
+        run = partial(tilted, base=levels[base], rise=rise, per=per)
+        found = run(case, most=best[0])
+        if found and case.loss(found[0]) <= eps:
+            said = f"level {levels[base]} under {rise[0]} to {rise[-1]}, {per} evaluations each"
+            best = (found[1], said, run)
     return best
+
+
+def timed(run: Callable, repeats: int = 7, enough: float = 20.0) -> dict[str, float]:
+    """Medians of wall-clock and processor seconds over the repeats, or over as many as begin before `enough` seconds have passed."""
+    walls, processors, began = [], [], time.perf_counter()
+    while len(walls) < repeats and (not walls or time.perf_counter() - began < enough):
+        wall, processor = time.perf_counter(), time.process_time()
+        run()
+        walls.append(time.perf_counter() - wall)
+        processors.append(time.process_time() - processor)
+    return {
+        "seconds": float(f"{statistics.median(walls):.2g}"),
+        "processor": float(f"{statistics.median(processors):.2g}"),
+    }
+
+
+def at_work(case: Case) -> Case:
+    """The same case, whose levels take the time that their price stands for."""
+    if case.work is None:
+        return case
+
+    def evaluate(k, y):
+        case.work(k, y)
+        return case.h.value(k, y)
+
+    return replace(case, h=Hierarchy(evaluate, case.h.cost, case.h.levels))
+
+
+def tool(case: Case, eps: float) -> dict:
+    """The tool, told nothing but eps."""
+    result = minimize(case.h, case.start, eps=eps, rng=0)
+    worked = at_work(case)
+    return {
+        "price": result.cost,
+        "loss": float(f"{case.loss(result.y) / eps:.3g}"),
+        "status": result.status,
+        "finest": max(k for k, paid in result.cost_by_level.items() if paid),
+        **timed(lambda: minimize(worked.h, worked.start, eps=eps, rng=0)),
+    }
+
+
+def row(case: Case, price: float, said: str, run: Callable | None) -> dict:
+    """A rival's price and setting as they are stored, and its seconds."""
+    if run is None:
+        return {"price": None, "with": said}
+    return {"price": price, "with": said, **timed(partial(run, at_work(case)))}
+
+
+def machine() -> str:
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[1]:.1f}"
 
 
 RIVALS = {
     "L-BFGS, one level": partial(rival, coarse=False),
     "L-BFGS, coarse to fine": partial(rival, coarse=True),
-    "L-BFGS on extrapolated levels": lambda case, eps: rival(extrapolated(case), eps, True),
+    "L-BFGS on extrapolated levels": extrapolating,
     "corrected coarse model": corrected,
 }
 CASES = {
@@ -205,21 +265,13 @@ def raced(name: str) -> dict:
     make, target = CASES[name]
     case = make()
     eps = target * case.loss(case.start)
-    result, seconds = told(case, eps)
-    rows = {rival: method(case, eps) for rival, method in RIVALS.items()}
     return {
         "case": name,
         "name": case.name,
         "target": target,
-        "tool": {
-            "price": result.cost, "seconds": float(f"{seconds:.2g}"), "loss": float(f"{case.loss(result.y) / eps:.3g}"),
-            "status": result.status, "finest": max(k for k, paid in result.cost_by_level.items() if paid),
-        },
-        "rivals": {
-            m: {"price": price if math.isfinite(price) else None, "seconds": float(f"{took:.2g}"), "with": said}
-            for m, (price, said, took) in rows.items()
-        },
-    }  # fmt: skip
+        "tool": tool(case, eps),
+        "rivals": {m: row(case, *method(case, eps)) for m, method in RIVALS.items()},
+    }
 
 
 def main() -> None:
@@ -229,7 +281,7 @@ def main() -> None:
     for name in CASES:
         rows.append(raced(name))
         print(json.dumps(rows[-1]), flush=True)
-    about = {"command": "python -m mlgd.experiment.cases --out book/data/cases.json"}
+    about = {"command": "python -m mlgd.experiment.cases --out book/data/cases.json", "machine": machine()}
     given.out.write_text(json.dumps({"about": about, "cases": rows}, indent=0) + "\n", encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ import numpy as np
 SIZE = 0.1  # of the coarsest level's error, up to a factor between 1/sqrt(2) and sqrt(2)
 TARGETS = (1e-2, 1e-2 / 256)
 SHARE = {"fresh": 1 / 4, "smooth": 1 / 2, "rounded": 1 / 3}  # of a_k^2: the mean square that lasts, near the minimizer
+STAYS = 0.02  # of a rounding error's mean square, where its argument moves about
 DIMENSION = 200
 LEVELS = 17
 KINDS = ("fresh", "smooth", "rounded")
@@ -34,6 +35,7 @@ class Family:
     kappa: float
     kind: str = "fresh"
     d: int = DIMENSION
+    dither: float = 0.0  # squares of the grid that noise must move a gradient by for rounding errors to count as fresh; 0: they last
 
     @cached_property
     def spectrum(self) -> np.ndarray:
@@ -76,11 +78,13 @@ class Family:
     @property
     def lasting(self) -> np.ndarray:
         """The mean square of the part of each level's error that stays, near the minimizer."""
-        return self.accuracy**2 * SHARE[self.kind]
+        return self.accuracy**2 * SHARE[self.kind] * (STAYS if self.dither else 1.0)
 
     @property
     def fresh(self) -> np.ndarray:
         """The mean square of the part that is drawn anew."""
+        if self.dither:
+            return self.accuracy**2 * SHARE[self.kind] * (1 - STAYS)
         return self.accuracy**2 * (1 / 4 if self.kind == "fresh" else 0.0)
 
     @property

@@ -29,6 +29,9 @@ class Ways:
     bias: np.ndarray  # C^2/d
     noise: np.ndarray  # S/d
     names: list[tuple]
+    jitter: (
+        np.ndarray
+    )  # the mean square by which a coordinate of the gradient comes to move, over that of the noise per step
 
     @classmethod
     def descent(cls, f: Family, shares=SHARES) -> "list[Ways]":
@@ -46,7 +49,8 @@ class Ways:
                 noise = r.noise if lam.min() > 0 else Responses.at(np.maximum(lam, 1e-3 / f.kappa), eta, w, t).noise
                 return np.array([r.start**2, r.lasting**2 / f.d, noise / f.d])
 
-        return [cls(t, *np.mean([answers(lam) for lam in signs], axis=0), names) for signs in _distinct(f)]
+        jitter = (eta[:, None] * f.spectrum / (2 - eta[:, None] * f.spectrum)).mean(axis=1)
+        return [cls(t, *np.mean([answers(lam) for lam in signs], axis=0), names, jitter) for signs in _distinct(f)]
 
     @classmethod
     def nesterov(cls, f: Family) -> "list[Ways]":
@@ -56,7 +60,7 @@ class Ways:
         steps = np.concatenate([part[0] for part in parts])
         names = [("nesterov", eta, int(t), 1) for eta, part in zip(etas, parts, strict=True) for t in part[0]]
         answers = np.concatenate([part[1] for part in parts], axis=1)  # (3, settings, levels, d)
-        return [cls(steps, *answers[:, :, k], names) for k in range(len(distinct))]
+        return [cls(steps, *answers[:, :, k], names, answers[2, :, k] @ f.spectrum**2) for k in range(len(distinct))]
 
 
 def _distinct(f: Family) -> np.ndarray:
@@ -127,20 +131,23 @@ def stage(
         if not can.size:
             continue
         tried += 1
-        price = ways.steps[can] * cost[finest]
-        i = int(price.argmin())
-        best = min(best, (float(price[i]), (can[i], finest, finest, ())), key=lambda b: b[0])
+        if not f.dither:
+            price = ways.steps[can] * cost[finest]
+            i = int(price.argmin())
+            best = min(best, (float(price[i]), (can[i], finest, finest, ())), key=lambda b: b[0])
         for base in range(finest) if random else ():
             v, drawn = f.increments[base + 1 : finest + 1], slice(base + 1, finest + 1)
             pairs = cost[drawn] + cost[base:finest] * (np.arange(finest - base) > 0)
             scale = np.sqrt(v * pairs).sum() / (room[can] / noise[can] + v.sum())
             p = scale[:, None] * np.sqrt(v / pairs)
-            price = np.where((p <= 1).all(axis=1), ways.steps[can] * call_price(cost, base, finest, p), np.inf)
+            moved = ways.jitter[can] * ((1 / p - 1) @ v) / (2 * f.accuracy[finest]) ** 2  # in squares of the grid
+            fits = (p <= 1).all(axis=1) & (moved >= f.dither)
+            price = np.where(fits, ways.steps[can] * call_price(cost, base, finest, p), np.inf)
             i = int(price.argmin())
             best = min(best, (float(price[i]), (can[i], base, finest, tuple(p[i]))), key=lambda b: b[0])
         if tried == 3:
             break
-    if best[1] is None:
+    if best[0] == math.inf:
         return None
     i, base, finest, p = best[1]
     ways = by_level[finest % len(by_level)]

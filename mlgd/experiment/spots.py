@@ -15,7 +15,7 @@ import numpy as np
 from mlgd import Hierarchy, minimize
 
 from . import affine, anchoring
-from .fields import LEVELS, TARGETS, Family, Instances
+from .fields import KINDS, LEVELS, TARGETS, Family, Instances
 from .responses import Found, linear_methods, run, ways
 
 RUNS, OVER = 32, 4  # on smooth errors the runs are spread over so many instances, whose moments are exact
@@ -30,10 +30,8 @@ CELLS = [
     (8.0, 1e4, 0),
 ]
 LINEAR = ("Nesterov, coarse to fine", "plain telescope", "accelerated telescope", "scheduled telescope")
-TOOL = range(200, 210)  # instances that nothing was tuned on, and that the tool's author did not look at
-PATIENCE = (
-    100_000  # evaluations, of any level, after which a run of the tool is broken off (its status is then "failed")
-)
+TOOL = range(300, 310)  # instances that nothing was tuned on, and that the tool's author did not look at
+PATIENCE = 100_000  # evaluations after which a run of the tool is broken off (its status is then "failed")
 
 
 def compared(losses: np.ndarray, prices: np.ndarray, loss: float, price: float, eps: float, unit: float) -> dict:
@@ -80,26 +78,6 @@ def runs(gamma: float, kappa: float, eps: float, seed: int = 0) -> list[dict]:
     return rows
 
 
-def models(kappas=(1e2, 1e3), gamma: float = 6.0) -> list[dict]:
-    """Telescopes on rounded errors, where the moments are a model: mean loss over eps of eight runs beside it."""
-    rows = []
-    for kappa, eps in itertools.product(kappas, TARGETS):
-        f = Family(kappa, "rounded")
-        best = linear_methods(f, eps, gamma, ways(f))
-        for method in ("plain telescope", "scheduled telescope"):
-            losses, _ = run(Instances(f, range(1000, 1008)), best[method], gamma, [20261116, 1])
-            rows.append(
-                {
-                    "kind": "rounded",
-                    "kappa": kappa,
-                    "eps": eps,
-                    "method": method,
-                    "loss": float(f"{losses.mean() / eps:.3g}"),
-                }
-            )
-    return rows
-
-
 def hierarchy(f: Family, gamma: float, seed: int) -> tuple[Hierarchy, np.ndarray]:
     """One instance as a user would hand it over: levels that are functions of y, and the start."""
     i, made = Instances(f, [seed]), itertools.count()
@@ -142,19 +120,17 @@ def tool(kind: str, gamma: float, kappa: float, eps: float, seeds=TOOL) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--part", choices=("runs", "model", "tool"), action="append")
+    parser.add_argument("--part", choices=("runs", "tool"), action="append")
     given = parser.parse_args()
-    made = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
+    made = json.loads(given.out.read_text(encoding="utf-8")) if given.part and given.out.exists() else {}
     made["about"] = {"command": "python -m mlgd.experiment.spots --out book/data/spots.json", "seed": 20261116}
-    for part in given.part or ("runs", "model", "tool"):
-        made[part] = models() if part == "model" else []
-        for gamma, kappa, target in CELLS if part != "model" else ():
-            for kind in ("fresh", "smooth", "rounded") if part == "tool" else ("",):
-                cell = (gamma, kappa, TARGETS[target])
-                made[part] += runs(*cell) if part == "runs" else [tool(kind, *cell)]
-                print(part, kind, cell, flush=True)
-            given.out.write_text(json.dumps(made, indent=0) + "\n", encoding="utf-8")
-        given.out.write_text(json.dumps(made, indent=0) + "\n", encoding="utf-8")
+    for part in given.part or ("runs", "tool"):
+        made[part] = []
+        for gamma, kappa, target in CELLS:
+            cell = (gamma, kappa, TARGETS[target])
+            made[part] += runs(*cell) if part == "runs" else [tool(kind, *cell) for kind in KINDS]
+            print(part, cell, flush=True)
+    given.out.write_text(json.dumps(made, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     python -m mlgd.experiment.territory --out book/data/territory.json [--kind fresh] [--kappa 100]
 
-Prices are means over instances, in units of one gradient at the coarsest level whose zero is good enough. Telescopes, descent and
-Nesterov's method: exact second moments over the family. Conjugate gradients and the corrected coarse model: their steps are
-chosen on instances 0..11 and their losses reported on instances 100..111. On smooth errors all others: exact moments of
-instances 0..3, chosen by them, and reported on 100..103.
+Prices are means over instances, in units of one gradient at the coarsest level whose zero is good enough. Conjugate gradients and the
+corrected coarse model: their steps are chosen on instances 0..11 and their losses reported on instances 100..111. Telescopes, descent
+and Nesterov's method: on fresh errors exact second moments over the family; on smooth ones exact moments of instances 0..3, chosen by
+them, and reported on 100..103; on rounded ones runs on instances 0..7, reported on 100..107, and descent up to kappa 1000 only.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import affine, anchoring, krylov
+from . import affine, anchoring, dithering, krylov
 from .fields import KINDS, TARGETS, Family, Instances
 from .responses import LINEAR, linear_methods, ways
 
@@ -53,19 +53,21 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
     )
     for eps in targets:
         runs = {name: by_runs(f, eps, name.startswith("corrected"), gammas) for name in METHODS[2:4]}
+        if kind == "rounded":
+            runs |= {m: dithering.tuned(f, m, eps, gammas, made) for m in LINEAR}
         for gamma in gammas:
             prices, reported = {}, {}
             for name, best in runs.items():
                 if gamma in best:
-                    prices[name], reported[name] = best[gamma][0].price(gamma), best[gamma][1]
+                    chosen, reported[name] = best[gamma]
+                    prices[name] = chosen.price(gamma) if name in METHODS[2:4] else dithering.price(chosen, gamma)
+            found = linear_methods(f, eps, gamma, made) if kind == "fresh" else {}
             if kind == "smooth":
                 found = {m: affine.tuned(f, tuning, m, made, eps, gamma) for m in LINEAR}
                 reported |= {m: affine.after(reporting, found[m].stages) / eps for m in found if found[m].stages}
                 paid, epochs = anchoring.cheapest(tuning, eps, gamma)
                 if epochs:
                     prices[METHODS[-1]], reported[METHODS[-1]] = paid, anchoring.reported(reporting, epochs) / eps
-            else:
-                found = linear_methods(f, eps, gamma, made)
             prices |= {m: best.price for m, best in found.items()}
             unit = 2.0 ** (gamma * f.unit(eps))
             shown = {m: float(f"{prices[m] / unit:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
@@ -109,8 +111,9 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--kappa", type=float, action="append")
     given = parser.parse_args()
-    # what the file has is kept, so that the map can be made in pieces
-    old = json.loads(given.out.read_text(encoding="utf-8"))["cells"] if given.out.exists() else []
+    # asked for a piece, it keeps what the file has; the whole map is begun anew
+    whole = not (given.kind or given.kappa) or not given.out.exists()
+    old = [] if whole else json.loads(given.out.read_text(encoding="utf-8"))["cells"]
     kept = {(c["kind"], c["kappa"], c["eps"], c["gamma"]): c for c in old}
     for kind in given.kind or KINDS:
         for kappa in given.kappa or KAPPAS:

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mlgd.experiment import cases, inhabitants
+from mlgd.experiment.telescoped import telescoped
 
 
 def test_levels_of_the_cube_approach_the_gradient_of_the_loss_that_judges():
@@ -74,7 +76,7 @@ def test_an_inner_solver_stopped_early_is_off_anew_at_every_point_and_less_at_fi
 def test_a_telescope_in_hindsight_reaches_what_it_says():
     case = cases.cube()
     eps = 1e-2 * case.loss(case.start)
-    price, said, loss = inhabitants.telescoped(case, eps, most=40)
+    price, said, _, loss = telescoped(case, eps, most=40)
     assert np.isfinite(price)
     assert loss < 3
     assert "steps" in said
@@ -89,3 +91,22 @@ def test_the_stored_races_are_those_of_the_code():
     case = make()
     for method, row in stored[0]["rivals"].items():
         assert cases.RIVALS[method](case, target * case.loss(case.start))[:2] == (row["price"], row["with"])
+
+
+@pytest.mark.parametrize("make", [inhabitants.logistic, inhabitants.deviations, inhabitants.stopped])
+def test_the_long_way_to_a_gradient_ends_where_the_short_cut_does(make):
+    """What is timed computes what was raced."""
+    made = make()
+    case = made[0] if isinstance(made, tuple) else made
+    y = np.linspace(-1, 1, case.start.size)
+    for k in case.h.levels[1:3]:
+        np.testing.assert_allclose(case.work(k, y), case.h.value(k, y), rtol=1e-7, atol=1e-12)
+    assert not np.allclose(case.work(case.h.levels[1], y), case.h.value(case.h.levels[2], y), rtol=1e-4)
+
+
+def test_a_run_is_timed_as_often_as_there_is_time():
+    made = []
+    assert set(cases.timed(lambda: made.append(1), repeats=5)) == {"seconds", "processor"}
+    assert len(made) == 5
+    cases.timed(lambda: made.append(1), repeats=5, enough=0.0)
+    assert len(made) == 6
