@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .hierarchy import Hierarchy
-from .oracle import Draw, Need, Telescope
+from .hierarchy import Hierarchy, Need
+from .oracle import Draw, Telescope
 
 
 class Anchored(Telescope):
@@ -66,7 +66,7 @@ class Anchored(Telescope):
 
     def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
         """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
-        evaluate, paid = evaluate or self._values, {}
+        evaluate, paid = evaluate or (lambda needs, y: [self.h.part(need, y) for need in needs]), {}
         if (self.coefficients == 1).all() and np.array_equal(
             y, self.reference
         ):  # nothing has changed: the finest value is all
@@ -78,7 +78,7 @@ class Anchored(Telescope):
         value = self._constant.copy()
         for i in (np.flatnonzero(drawn) + self._prefix).tolist():
             if self.coefficients[i]:
-                *coarse, fine = self._recall(self._parts(i), evaluate, paid)
+                *coarse, fine = self._recall(self.h.parts(self.levels[i]), evaluate, paid)
                 value -= self.coefficients[i] / self.p[i] * (fine - coarse[0] if coarse else fine)
         here = super().combine(y, drawn, evaluate)
         for k, cost in here.paid.items():
@@ -89,7 +89,7 @@ class Anchored(Telescope):
         """The mean price of what is evaluated at the reference in that many calls elsewhere."""
         missed = {(False, k): 0.0 for k in self.base}  # by need: the chance that one call does without it
         for i in range(self._prefix, self.p.size):
-            for need in self._parts(i) if self.coefficients[i] else ():
+            for need in self.h.parts(self.levels[i]) if self.coefficients[i] else ():
                 missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
         return float(sum((1 - q**calls) * self.h.cost(k) for (_, k), q in missed.items()))
 

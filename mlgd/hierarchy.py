@@ -13,6 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
+Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment at k as one shared evaluation
+
 
 class LevelError(ValueError):
     """A level returned something that is not a gradient, raised an exception, or was asked for and does not exist.
@@ -89,10 +91,16 @@ class Hierarchy:
         """Whether the increment at k is one evaluation of the user's `increment`, and not two values."""
         return self.increment is not None and (self.shared is None or k in self.shared)
 
+    def parts(self, k: int) -> tuple[Need, ...]:
+        """What the increment at k is made of: two values, coarse and fine, or one evaluation where the work is shared."""
+        previous = self.before(k)
+        if previous is None or self.shares(k):
+            return ((previous is not None, k),)
+        return (False, previous), (False, k)
+
     def step_cost(self, k: int) -> float:
         """The price of one increment: two evaluations, or one where the work is shared."""
-        previous = self.before(k)
-        return self.cost(k) + (0.0 if previous is None or self.shares(k) else self.cost(previous))
+        return sum(self.cost(j) for _, j in self.parts(k))
 
     def level_for(self, delta: float) -> int:
         """The coarsest level whose accuracy is at most delta."""
@@ -154,18 +162,15 @@ class Hierarchy:
         self._index(k)
         return taken(self.evaluate, k, y)
 
-    def glance(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y) as in `value`, but perhaps in the user's own buffer: to be used before the next evaluation."""
-        return taken(self.evaluate, k, y, fresh=False)
+    def part(self, need: Need, y: np.ndarray) -> np.ndarray:
+        """One evaluation: (False, k) is A_k(y), (True, k) the increment at k where the work is shared."""
+        shared, k = need
+        return taken(self.increment if shared else self.evaluate, k, y)
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
         """The increment A_k(y) - A_{k-}(y); at the first level A_k(y) itself."""
-        previous = self.before(k)
-        if previous is None:
-            return taken(self.evaluate, k, y)
-        if self.shares(k):
-            return taken(self.increment, k, y)
-        return taken(self.evaluate, k, y) - taken(self.evaluate, previous, y)
+        *coarse, fine = (self.part(need, y) for need in self.parts(k))
+        return fine - coarse[0] if coarse else fine
 
 
 FLOAT = np.dtype(float)

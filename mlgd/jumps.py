@@ -161,7 +161,7 @@ def flow(
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function; got a value of type {type(loss).__name__}")
     y, rng, meter, rows = h.point(y0), generator(rng), Meter(h), []
-    bought = [(k,) if h.before(k) is None or h.shares(k) else (k, h.before(k)) for k in schedule.levels]
+    bought = [[k for _, k in h.parts(j)] for j in schedule.levels]
     mean, far, now, events = y.copy(), FAR * (1 + float(np.abs(y).max())), 0.0, 0
 
     def record() -> None:

@@ -13,13 +13,12 @@ from itertools import product
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, Need
 from .ladders import bridges, optimum
 from .lazy import formulas
 
 RECIPES = 4096  # outcomes whose sums are remembered
 ACCOUNTINGS = ("evaluated", "pairs", "paper")
-Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment to k as one shared evaluation
 
 
 @dataclass(frozen=True)
@@ -122,30 +121,23 @@ class Telescope:
 
     def expected_by_level(self) -> dict[int, float]:
         """What `draw` charges on average, level by level."""
-        m, paid = self._prefix, {}
+        m, paid, parts = self._prefix, {}, [self.h.parts(k) for k in self.levels]
         for i in range(max(0, m - 1), self.p.size):
-            own = float(self.p[i])
-            after = float(self.p[i + 1]) if i + 1 < self.p.size and len(self._parts(i + 1)) == 2 else 0.0
+            own, k = float(self.p[i]), self.levels[i]
+            after = float(self.p[i + 1]) if (False, k) in [*parts, ()][i + 1] else 0.0
             # a shared increment is an evaluation of its own, beside the value that the next one may need
-            both = 0.0 if i >= m and self._parts(i)[0][0] else own * after
-            paid[self.levels[i]] = (own + after - both) * self.h.cost(
-                self.levels[i]
-            )  # no 1 - (1-own)(1-after): it rounds
+            both = 0.0 if i >= m and (True, k) in parts[i] else own * after
+            paid[k] = (own + after - both) * self.h.cost(k)  # not 1 - (1-own)(1-after): a rare level costs much
         return paid
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
         return self.combine(y, np.random.default_rng(rng).random(self.random.size) < self.random)
 
-    def _parts(self, i: int) -> list[Need]:
-        """What the i-th increment is made of: a value and the one before it, or one evaluation."""
-        k = self.levels[i]
-        return [(True, k)] if i and self.h.shares(k) else [(False, j) for j in self.levels[max(0, i - 1) : i + 1]]
-
     def needs(self, drawn: Sequence[bool]) -> tuple[Need, ...]:
         """What a call with these outcomes evaluates, each once, coarsest first: (False, k) is A_k, (True, k) a shared increment."""
         wanted = {(False, self.prefix)} if self._prefix else set()
-        wanted.update(part for i in np.flatnonzero(drawn) for part in self._parts(self._prefix + i))
+        wanted.update(part for i in np.flatnonzero(drawn) for part in self.h.parts(self.levels[self._prefix + i]))
         return tuple(sorted(wanted, key=lambda need: need[::-1]))
 
     def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
@@ -154,14 +146,11 @@ class Telescope:
         `evaluate(needs, y)` returns the list of values that `needs` asks for; without it they are taken here.
         """
         needs, base, terms, paid = self._recipe(drawn)
-        values = self._values(needs, y) if evaluate is None else evaluate(needs, y)
+        values = [self.h.part(need, y) for need in needs] if evaluate is None else evaluate(needs, y)
         value = np.zeros_like(y, dtype=float) if base is None else values[base].copy()
         for fine, coarse, p in terms:
             value += (values[fine] if coarse is None else values[fine] - values[coarse]) / p
         return Draw(value, dict(paid))
-
-    def _values(self, needs: Sequence[Need], y: np.ndarray) -> list[np.ndarray]:
-        return [self.h.step(k, y) if shared else self.h.value(k, y) for shared, k in needs]
 
     def _recipe(self, drawn: Sequence[bool]) -> tuple:
         """What these outcomes need, where its sum begins, its terms (fine, coarse, p) by place, and its price by level."""
@@ -171,7 +160,7 @@ class Telescope:
             needs, paid, terms = self.needs(drawn), {}, []
             place = {need: i for i, need in enumerate(needs)}
             for i in (np.flatnonzero(drawn) + self._prefix).tolist():
-                *coarse, fine = (place[part] for part in self._parts(i))
+                *coarse, fine = (place[part] for part in self.h.parts(self.levels[i]))
                 terms.append((fine, coarse[0] if coarse else None, float(self.p[i])))
             for _, k in needs:
                 paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
