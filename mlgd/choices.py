@@ -8,6 +8,7 @@ every method is priced on what was measured, and the cheapest runs.
 """
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,6 +20,7 @@ from .audits import audit
 from .curvature import NOTHING, Look, first_length, look, tried
 from .errors import Errors
 from .estimates import estimate
+from .hierarchy import LevelError
 from .plans import compare
 from .purchases import Stop
 from .results import Result, log
@@ -34,10 +36,13 @@ GAIN = 0.25  # a step that leaves more of the loss than this is not taken on tru
 LAST = 10.0  # times what was spent: what a plan may cost where steps do not help
 ROUNDS = 200
 FAR = (
-    4.0  # times the loss at the zero of the level before: increments taken further away say little of the errors there
+    2.0  # times the loss at the zero of the level before: increments taken further away say little of the errors there
 )
 SMOOTH = 1e-4  # of an increment's square: errors that jump by less do not vanish at a zero
 CLEAN = 0.01  # of what a step changed the gradient by: jumps below this leave it worth keeping
+BENDS = (
+    0.1  # of a gradient: where half a step does not change it by half as much, but for this, the loss is not quadratic
+)
 PAIRS = 10  # steps that are kept with what they changed the gradient by
 
 
@@ -54,11 +59,15 @@ class Choices:
         self.i = 0  # the rank of the level that is asked
         self.arrived = 0.0  # what had been paid when it was first asked
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
-        self.base, self.products = 0, 40  # the least rank that curvature is taken from; evaluations that a look took
+        self.base, self.products = (
+            0,
+            40,
+        )  # the least rank that curvature is taken from; evaluations that a look took
         self.errors = Errors(alone=len(self.h.levels) == 1)
         self.drifts: dict[int, tuple[float, float]] = {}  # by rank: the next level's change of curvature, at a distance
         self.kept = [1.0]  # what steps left of the loss
-        self.averaged, self.weighed, self.loss_then = 1, run.start, 0.0
+        self.averaged, self.weighed, self.loss_then, self.short = 1, run.start, 0.0, 1.0
+        self.wrong = False  # whether the last step was not taken
         self.down: dict[int, float] = {}  # by rank of curvature: how far it is negative
         self.pairs: list[
             tuple[np.ndarray, np.ndarray, float]
@@ -160,7 +169,7 @@ class Choices:
             self.reach = self.stride = first_length(below, x, -v)
         longest = min(2 * self.reach, 64 * self.stride)
         found = (
-            look(below, j, x, v, longest, MOST, partial(self.drift, j, x), self.rng)
+            look(below, j, x, v, longest, MOST, partial(self.drift, j, x), self.rng, self.errors.largest)
             if self.reach or not v.any()
             else None
         )
@@ -168,7 +177,8 @@ class Choices:
         if found is None:
             if j == min(2, len(self.h.levels) - 1):
                 raise Stop(
-                    "missed", f"the gradient of level {self.level} does not change with y: no minimizer is in sight"
+                    "missed",
+                    f"the gradient of level {self.level} does not change with y: no minimizer is in sight",
                 )
             self.base = j + 1
             return self.coarse_look(x, v) if j < self.i else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
@@ -186,7 +196,10 @@ class Choices:
         if j not in self.drifts or self.drifts[j][1] < t / 2:
             moved = [self.h.value(k, x + t * direction) - self.h.value(k, x) for k in self.h.levels[j : j + 2]]
             gap = (moved[1] - moved[0]) / t
-            along, seen = abs(float(np.vdot(gap, direction))), float(np.linalg.norm(basis @ gap.ravel()))
+            along, seen = (
+                abs(float(np.vdot(gap, direction))),
+                float(np.linalg.norm(basis @ gap.ravel())),
+            )
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
         return self.drifts[j][0]
 
@@ -195,7 +208,10 @@ class Choices:
         errors, here = self.errors, self.here
         solved = before is not None and before.level == here.level and errors.worth(before) < 0.1 * errors.worth(here)
         shape = here if solved else self.look(self.x, errors.increments[-1])
-        errors.shapes = [*[s for s in errors.shapes if s.level == shape.level][-2:], shape]
+        errors.shapes = [
+            *[s for s in errors.shapes if s.level == shape.level][-2:],
+            shape,
+        ]
         earlier = errors.increments[-3:-1]
         dear = self.cost(min(self.i + 1, len(self.h.levels) - 1))
         if len(errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
@@ -213,7 +229,7 @@ class Choices:
     def sharper(self) -> bool:
         """Whether weighing increments anew, after steps that told more of the curvature, is cheap beside the next level."""
         price = 3 * self.products * self.cost(self.here.level)
-        return bool(self.pairs) and self.weighed is not self.x and price <= 0.25 * self.up < math.inf
+        return bool(self.pairs) and price <= 0.25 * self.up < math.inf
 
     def retake(self, known: tuple[np.ndarray, ...] = ()) -> None:
         """Take the last three increments again, all at x; `known` are gradients there, from the level asked downwards."""
@@ -225,16 +241,27 @@ class Choices:
         self.errors.increments[self.i - len(steps) :] = steps
 
     def weigh_anew(self) -> None:
-        """The last increments, taken and weighed from here. Not where errors jump: those of a level vanish at its own zero."""
-        if not self.errors.increments or self.errors.jumps >= SMOOTH:
+        """The last increments, taken from here, and weighed anew where that may matter. Not where errors jump: they vanish at a zero."""
+        errors, below = (
+            self.errors,
+            sum(map(self.cost, range(max(self.i - 3, 0), self.i))),
+        )
+        if not errors.increments or errors.jumps >= SMOOTH or self.weighed is self.x:
             return
-        tail, doubted = self.errors.tail, self.estimate <= self.aim and self.stale and self.weighed is not self.x
-        if not (doubted or (tail > ENOUGH * self.aim and self.sharper)):
+        doubted = self.estimate <= self.aim and (self.stale or below <= SHARE * self.cost(self.i))
+        sharper = errors.tail > ENOUGH * self.aim and self.sharper
+        if not (doubted or sharper):
             return
         self.retake()
-        self.weigh()
-        self.tell(f"errors beyond level {self.level}, weighed anew from here, cost about {self.errors.tail:.2g}")
-        self.record(self.x, self.errors.whole(self.errors.worth(self.here)))
+        if sharper or self.stale or below + self.products * self.cost(self.here.level) <= SHARE * self.cost(self.i):
+            self.weigh()
+        self.tell(f"errors beyond level {self.level}, weighed anew from here, cost about {errors.tail:.2g}")
+        self.record(self.x, errors.whole(self.now))
+
+    @property
+    def now(self) -> float:
+        """The loss by the level asked; more than is seen, by as much as the last step reduced it by more than was seen."""
+        return self.short * self.errors.worth(self.here)
 
     # --- step, judge, raise ---
 
@@ -251,13 +278,13 @@ class Choices:
                 return
             gain = self.judge(step)
             if self.averaged > 1:
-                mean = self.errors.averaged(self.errors.worth(self.here), self.averaged - 1)
+                mean = self.errors.averaged(self.now, self.averaged - 1)
                 if mean <= self.aim:
                     why = f"errors jump: the mean of {self.averaged} steps is taken"
                     return self.end(self.x + self.here.step / self.averaged, mean, why)
                 if self.worth_averaging:
                     continue
-            self.record(self.x, self.errors.whole(self.errors.worth(self.here)))
+            self.record(self.x, self.errors.whole(self.now))
             self.weigh_anew()
             if self.estimate <= self.aim and (gain < 1 or self.averaged > 1) and not self.errors.blind(self.here):
                 return self.end(self.x, self.estimate, f"level {self.level} is fine enough")
@@ -273,7 +300,7 @@ class Choices:
 
     def trusted(self, step: np.ndarray) -> bool:
         """Whether a last step need not be judged: those before it show what it leaves, and that is little enough."""
-        kept, now = max(self.kept[-2:]), self.errors.worth(self.here)
+        kept, now = max(self.kept[-2:]), self.now
         if self.averaged > 1 or len(self.errors.increments) < 2 or self.stale or kept > GAIN:
             return False
         left = self.errors.whole(kept / (1 - math.sqrt(kept)) ** 2 * now)  # what is left is what steps reduce least
@@ -288,7 +315,11 @@ class Choices:
         """Take a step unless the gradient at its end says that the loss has grown: the share of the loss that is left."""
         target, errors = self.x + step, self.errors
         self.run.memory.step += 1
-        self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step)))
+        self.reach = max(
+            self.reach,
+            float(np.linalg.norm(target - self.y0)),
+            float(np.linalg.norm(step)),
+        )
         g, before = self.gradient(target), errors.worth(self.here)
         self.learn(step, g - self.g)
         there = self.look(target, g)
@@ -297,6 +328,8 @@ class Choices:
             before = errors.worth(self.here)
         after = errors.worth(there)
         gain = after / before if before else 1.0
+        fell = -float(np.vdot(self.g + g, step)) / 2  # by the trapezoidal rule, whatever the curvature
+        self.short = max(1.0, fell / (before - after)) if gain < 1 and self.averaged == 1 else 1.0
         self.tell(
             f"a step on level {self.level} with the curvature of level {self.h.levels[self.here.level]} took the loss from about "
             f"{before:.2g} to {after:.2g}"
@@ -306,12 +339,13 @@ class Choices:
             self.averaged += 1
         else:
             self.kept.append(gain)
-        if gain < 1 or noisy:
+        self.wrong = not (gain < 1 or noisy or (fell > 0 and gain < 2))
+        if not self.wrong:
             self.x, self.g, self.here = target, g, there
-        elif self.pairs and self.pairs[-1][0] is step:
-            self.here = self.look(self.x, self.g)  # the step was wrong, and told what is right
+        elif self.pairs and self.pairs[-1][0] is step:  # it told what is right
+            self.here = self.look(self.x, self.g)
             return min(gain, 0.5)
-        return gain
+        return gain if gain < 1 or self.wrong else 0.89
 
     def learn(self, step: np.ndarray, change: np.ndarray) -> None:
         """Keep what a step changed the gradient by, where that is more than the jumps of errors."""
@@ -325,7 +359,7 @@ class Choices:
     @property
     def worth_averaging(self) -> bool:
         """Whether a mean of more steps can do, for less than the next level."""
-        now, n = self.errors.worth(self.here), self.averaged
+        now, n = self.now, self.averaged
         rest = self.errors.tail - min(self.errors.fresh, now * (n - 1) / n)
         return rest < ENOUGH * self.aim and n * self.cost(self.i) < self.up
 
@@ -341,7 +375,7 @@ class Choices:
 
     def goes_on(self, gain: float) -> bool:
         """Whether this level has more to give: another step, or one with the curvature of a finer level."""
-        now, tail, here = self.errors.worth(self.here), self.errors.tail, self.here
+        now, tail, here = self.now, self.errors.tail, self.here
         enough = tail <= ENOUGH * self.aim
         goal = self.aim - tail if enough else tail / 2
         goal = now / 4 if self.errors.blind(here) else goal  # what hides must be seen to fall
@@ -386,7 +420,12 @@ class Choices:
     def rises(self) -> bool:
         """Ask the next level; whether it says that this is enough."""
         before, previous = self.here, self.g
-        self.averaged, self.i, self.arrived = 1, self.i + 1, self.meter.total
+        self.averaged, self.short, self.i, self.arrived = (
+            1,
+            1.0,
+            self.i + 1,
+            self.meter.total,
+        )
         self.g = self.gradient(self.x)
         self.pairs = []
         if self.errors.jumps > SMOOTH:
@@ -395,7 +434,7 @@ class Choices:
             self.retake((previous,))
         self.here = self.look(self.x, self.g)
         self.weigh(before)
-        now, tail = self.errors.worth(self.here), self.errors.tail
+        now, tail = self.now, self.errors.tail
         self.tell(
             f"level {self.level} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {tail:.2g}"
         )
@@ -410,13 +449,24 @@ class Choices:
         return 0.0 if self.eps is None else self.eps
 
     def damped(self) -> np.ndarray:
-        """The step, halved while the coarse gradient, tilted to g, rises along it by more than half of its slope."""
-        g, here, below = self.g, self.here, partial(self.h.value, self.h.levels[self.here.level])
+        """The step, shortened while the coarse gradient, tilted to g, rises along it by more than half of its slope.
+
+        Where the loss bends on the way, a quasi-Newton method goes on from there.
+        """
+        g, here, below = (
+            self.g,
+            self.here,
+            partial(self.h.value, self.h.levels[self.here.level]),
+        )
         step = here.step
         if not step.any():
             return step
         since, at = self.meter.total, below(self.x)
-        slope, whole = abs(float(np.vdot(step, g))), float(np.linalg.norm(step))
+        slope, whole, there = (
+            abs(float(np.vdot(step, g))),
+            float(np.linalg.norm(step)),
+            None,
+        )
         for tries in range(20):
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
@@ -425,6 +475,14 @@ class Choices:
                 if rise <= 0.5 * slope * length / whole:
                     break
             step = step / (2 if tries < 3 and there is not None else 8)
+        half, size = tried(below, self.x + step / 2), float(np.linalg.norm(g))
+        bends = there is not None and half is not None and float(np.linalg.norm(there - 2 * half + at))
+        if bends > BENDS * size + 3 * here.along.jump and not (self.wrong or self.errors.rough):
+            memory = SimpleNamespace(y=self.x + step)
+            with suppress(LevelError):  # a trial went too far
+                for _ in quasi_newton(lambda z: below(z) + g - at, memory, MOST, BENDS * size / 3):
+                    pass
+            step = memory.y - self.x
         self.booked("curvature", since)
         return step
 
@@ -487,7 +545,9 @@ class Choices:
         else:
             method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
             for _ in quasi_newton(
-                partial(self.h.value, self.level), memory, int(min(MOST, allowed / self.cost(self.i)))
+                partial(self.h.value, self.level),
+                memory,
+                int(min(MOST, allowed / self.cost(self.i))),
             ):
                 self.run.memory.step += 1
             self.x = memory.y
@@ -497,7 +557,7 @@ class Choices:
         if self.errors.increments and self.errors.jumps <= SMOOTH:
             self.retake()
             self.weigh()
-        after = self.errors.whole(self.errors.worth(self.here))
+        after = self.errors.whole(self.now)
         self.tell(f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}")
         self.record(*((self.x, after) if after <= before else (self.run.output, before)))
         self.status = "done" if self.estimate <= self.eps else "missed"

@@ -17,6 +17,7 @@ from .spectra import FEW, Krylov, lanczos
 Gradient = Callable[[np.ndarray], np.ndarray]
 AGREE = 1e-4  # of a product: what t and t/2 may disagree by, for t to be taken at once
 PRECISE = 0.02  # of a loss: where products end
+FLAT = 1e-11  # of the largest eigenvalue: what is smaller is zero but for rounding
 BLUNT = 0.1  # of the largest eigenvalue: where noise hides that much, another distance is tried
 
 
@@ -71,7 +72,10 @@ def distance(gradient: Gradient, x: np.ndarray, v: np.ndarray, longest: float) -
             t /= 8
             continue
         one, half = (there[0] - at) / t, (there[1] - at) / (t / 2)
-        gap, size = float(np.linalg.norm(one - half)), float(min(np.linalg.norm(one), np.linalg.norm(half)))
+        gap, size = (
+            float(np.linalg.norm(one - half)),
+            float(min(np.linalg.norm(one), np.linalg.norm(half))),
+        )
         if size:
             known.append((gap / size, gap, t))
             if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
@@ -81,7 +85,12 @@ def distance(gradient: Gradient, x: np.ndarray, v: np.ndarray, longest: float) -
         return Distance(longest, math.inf)
     off, gap, t = min(known)
     jump = min(g * s for _, g, s in known) / math.sqrt(6)
-    return Distance(t, off, jump if off > AGREE else 0.0, gap if gap * t > 4 * math.sqrt(6) * jump else 0.0)
+    return Distance(
+        t,
+        off,
+        jump if off > AGREE else 0.0,
+        gap if gap * t > 4 * math.sqrt(6) * jump else 0.0,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +122,19 @@ NOTHING = Look(0, 0, Distance(0.0, 0.0), 0.0, math.inf, 0.0, 0.0, 0.0, 0.0, np.z
 
 
 def look(
-    gradient: Gradient, level: int, x: np.ndarray, v: np.ndarray, longest: float, most: int, drift: Callable, rng
+    gradient: Gradient,
+    level: int,
+    x: np.ndarray,
+    v: np.ndarray,
+    longest: float,
+    most: int,
+    drift: Callable,
+    rng: np.random.Generator,
+    error: float,
 ) -> Look | None:
     """Lanczos from v by differences over at most `longest`; `drift(t, direction, basis)` is what finer levels change curvature by.
 
+    `error` is what v may be off by; where it could be all that v has in flat directions, no step is made there.
     Where products over the distance that seemed best are mostly noise, the longest is tried too: rare jumps escape a probe.
     None where nothing changes with the point.
     """
@@ -125,7 +143,13 @@ def look(
     at = gradient(x)
 
     def seen(t: float) -> Krylov:
-        return lanczos(lambda u: (at - gradient(x - t * u.reshape(x.shape))).ravel() / t, v.ravel(), most, PRECISE, 6)
+        return lanczos(
+            lambda u: (at - gradient(x - t * u.reshape(x.shape))).ravel() / t,
+            v.ravel(),
+            most,
+            PRECISE,
+            6,
+        )
 
     def products(t: float) -> tuple[float, Krylov | None]:
         """What hides in noise, as a share of the largest eigenvalue; all, where a level fails that far away."""
@@ -142,7 +166,10 @@ def look(
     if hides > BLUNT and along.length < longest:
         further, far = products(longest)
         if further < hides or (far is not None and (found is None or not found.measure.nodes.any())):
-            found, along = far, Distance(longest, along.off, far.noise * longest * math.sqrt(v.size))
+            found, along = (
+                far,
+                Distance(longest, along.off, far.noise * longest * math.sqrt(v.size)),
+            )
     for _ in range(6):
         if found is None:
             along = replace(along, length=along.length / 64)
@@ -155,10 +182,22 @@ def look(
     changed = drift(along.length, found.direction(0).reshape(x.shape), found.basis)
     floor = max(_noise(found), FEW * changed, along.bend, 1e-14 * float(np.abs(nodes).max()))
     curvature, below = np.maximum(nodes, floor), nodes <= floor
+    flat = np.abs(nodes) <= FLAT * np.abs(nodes).max()
+    if weights[flat].sum() <= error**2:  # no step cures an error where nothing curves
+        curvature[flat] = math.inf
     loss, step = weights / curvature / 2, -found.solve(curvature).reshape(x.shape)
     hidden, mass = float(loss[below].sum()), float(weights[below].sum())
     return Look(
-        level, nodes.size, along, floor, float(nodes[0]), found.norm, float(loss.sum()) - hidden, hidden, mass, step
+        level,
+        nodes.size,
+        along,
+        floor,
+        float(nodes[0]),
+        found.norm,
+        float(loss.sum()) - hidden,
+        hidden,
+        mass,
+        step,
     )
 
 

@@ -47,6 +47,11 @@ class Errors:
         return float(np.linalg.norm(self.increments[i]))
 
     @property
+    def largest(self) -> float:
+        """What the gradient of the level asked may be off by."""
+        return 3 * self.size(-1) if self.increments else 0.0 if self.alone else math.inf
+
+    @property
     def ratio(self) -> float:
         """By what increments fall per level, in the mean over the last three."""
         last = [float(np.linalg.norm(d)) for d in self.increments[-4:]]
@@ -61,7 +66,10 @@ class Errors:
 
         One increment tells nothing: errors may all have one direction, and then they add up.
         """
-        own, last = -self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()]
+        own, last = (
+            -self.ratio / (1 + self.ratio**2),
+            [d for d in self.increments[-3:] if d.any()],
+        )
         if self.rough:
             return own
         if len(last) < 2:
@@ -74,8 +82,8 @@ class Errors:
         """What errors beyond the level asked cost, if they go on as they fell so far."""
         if not self.increments:
             return 0.0 if self.alone else math.inf
-        if not self.size(-1):
-            return 0.0
+        if not self.size(-1):  # one level that repeats another proves nothing
+            return 0.0 if len(self.increments) > 1 and not self.size(-2) else math.inf
         share = beyond(self.ratio, self.cosine) if self.ratio < 0.9 else 1.0
         weights = [self.worth(s) / s.size**2 for s in self.shapes if s.size]
         return (share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf]))
@@ -108,6 +116,8 @@ class Errors:
     @property
     def doubt(self) -> str:
         """Why nothing is promised although all that can be seen is well."""
+        if len(self.increments) < 2:
+            return "fewer than three levels can't tell how errors fall, so nothing is promised"
         if self.rough:
             return "errors jump from point to point, which no gradient can rule out, so nothing is promised"
         if len(self.increments) > 1 and not self.increments[-1].any() and any(d.any() for d in self.increments):
