@@ -66,9 +66,8 @@ def _proved(problem: Problem, eps: float, eta: float | None, ladder: Ladder, noi
     def make(_, steps, shares):
         t, s = (v.reshape(-1, 1) for v in np.meshgrid(steps, shares, indexing="ij"))
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            horizon = np.where(
-                s > 0, (1 - s) * mu * d0**2 / np.expm1(-np.log1p(-(1 - s) * eta * mu) * t), d0**2 / (eta * t)
-            )
+            growing = np.expm1(-np.log1p(-(1 - s) * eta * mu) * t)  # rho^-T - 1
+            horizon = np.where(s > 0, (1 - s) * mu * d0**2 / growing, d0**2 / (eta * t))
             bias = np.where(s > 0, delta**2 / (s * mu), 2 * delta * np.sqrt(eps * eta * t))
         terms = (horizon, bias, 2 * eta * delta**2, 0.0)
         return Ways(np.full(t.size, eta), t[:, 0], s[:, 0], terms, np.full(t.shape, eta))

@@ -8,22 +8,12 @@ from .lazy import formulas as F
 from .oracle import Telescope
 from .planners import on_ladder
 from .refine import coarse_to_fine
-from .schemes import Budget, NotApplicable, Plan, Problem, Stage
+from .schemes import Budget as Budget
+from .schemes import NotApplicable, Plan, Problem
+from .schemes import Stage as Stage
 from .searching import Ladder
-from .theorems import call_bound, ideal
-
-__all__ = [
-    "Budget",
-    "Comparison",
-    "NotApplicable",
-    "Plan",
-    "Problem",
-    "Stage",
-    "call_bound",
-    "compare",
-    "plan",
-    "tuned",
-]
+from .theorems import call_bound as call_bound
+from .theorems import ideal
 
 PROMISES = ("proved", "quadratic", "measured")
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")  # the paper's, which can be planned without a ladder
@@ -101,12 +91,10 @@ def tuned(
         raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}")
     ladder = Ladder.of(telescope.h)
     chain = [ladder.h.levels.index(k) for k in telescope.levels]
-    average = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
-    if window is not None:
-        average = {"averaging": "tail", "window": int(window)}
-    stage, price = ladder.stage(steps, chain, telescope.p), steps * telescope.expected_cost()
-    average |= {"eta": eta, "expected_cost": price, "guarantee": "set by hand"}
-    return ladder.plan(problem, eps, "tuned", "none", [stage], **average)
+    known = {"eta": eta, "expected_cost": steps * telescope.expected_cost(), "guarantee": "set by hand"}
+    late = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
+    known |= late if window is None else {"averaging": "tail", "window": int(window)}
+    return ladder.plan(problem, eps, "tuned", "none", [ladder.stage(steps, chain, telescope.p)], **known)
 
 
 @dataclass(frozen=True)

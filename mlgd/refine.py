@@ -40,26 +40,12 @@ def coarse_to_fine(problem: Problem, eps: float, method: str, on, promise: str) 
         if not problem.mu > 0 and promise != "measured":
             raise NotApplicable(f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'")
     if promise == "measured":
-        if method == "refine":
-            _curvature_lasts(problem, ladder)
         return _measured(problem, eps, ladder, method)
     if method == "corrected":
         raise NotApplicable("'corrected' is planned with promise='measured' only")
     if method == "refine" and promise == "proved":
         raise NotApplicable("'refine' is planned with promise='quadratic' or 'measured'")
     return (_worst if method == "refine" else _promised)(problem, eps, ladder, promise)
-
-
-def _curvature_lasts(problem: Problem, ladder: Ladder) -> None:
-    """'refine' is planned by the spectrum of one level."""
-    if (known := problem.measures) is None:
-        return
-    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
-    if change > least:
-        raise NotApplicable(
-            f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
-            f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
-        )
 
 
 # --- 'refine' by the worst case over quadratics ------------------------------------------------------------------------
@@ -160,7 +146,13 @@ def _anchored(problem, s: Setting, ladder: Ladder, promise: str, epochs: Iterabl
 
 def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan:
     """The cheapest way up: each stage starts near the zero of the level before, and its error spreads as that level's bias."""
-    seen, best, found = Seen.of(problem, ladder), math.inf, None
+    seen, best, found, known = Seen.of(problem, ladder), math.inf, None, problem.measures
+    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
+    if method == "refine" and change > least:  # it is planned by the spectrum of one level
+        raise NotApplicable(
+            f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
+            f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
+        )
     s = _setting(problem, eps, ladder, float(seen.start[0].nodes.min()))
     rises, options, stage, said = MEASURED[method]
     for (rise, base), option in product(rises(seen.floors, eps), options):

@@ -69,12 +69,9 @@ def accelerated(problem: Problem, eps: float, eta: float) -> dict:
         sigma = math.sqrt(F.value(F.SIMILAR["sigma2"], delta=delta, **numbers))
         stages.append(Stage(steps, delta, sigma))
         if last:
-            return {
-                "stages": tuple(stages),
-                "averaging": "last",
-                "budget": _budget(F.SIMILAR_BUDGET, problem, stages[-1], numbers),
-                "guarantee": "similar triangles, constants proved in the book",
-            }
+            budget = _budget(F.SIMILAR_BUDGET, problem, stages[-1], numbers)
+            said = {"averaging": "last", "guarantee": "similar triangles, constants proved in the book"}
+            return {"stages": tuple(stages), "budget": budget} | said
         radius /= math.sqrt(2)
 
 
@@ -99,13 +96,8 @@ def scheduled(problem: Problem, eps: float, eta: float) -> dict:
     numbers = {"mu": mu, "eta": eta, "delta": worst_delta, "sigma": worst_sigma}
     bias, noise = (F.value(F.DISCRETE_BUDGET[name], **numbers) for name in ("bias", "noise"))
     horizon = mu * d0**2 / 2 / math.expm1(steps * rate)  # the formula's own form cancels where rate * steps is tiny
-    return {
-        "stages": stages[::-1],
-        "averaging": "exponential",
-        "growth": 1 / (1 - eta * mu / 2),
-        "budget": Budget(horizon, bias, noise),
-        "guarantee": "the paper's Proposition 2 in discrete time, proved in the book",
-    }
+    said = {"averaging": "exponential", "guarantee": "the paper's Proposition 2 in discrete time, proved in the book"}
+    return {"stages": stages[::-1], "growth": 1 / (1 - eta * mu / 2), "budget": Budget(horizon, bias, noise)} | said
 
 
 def _budget(terms, problem, stage, numbers) -> Budget:
