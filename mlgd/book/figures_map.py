@@ -31,7 +31,9 @@ def digits(number: float, count: int = 2) -> str:
 
 def tiny(price: float) -> str:
     """A price that fits into a square of the map."""
-    return digits(price, 3) if price >= 0.01 else f"{price:.0e}".replace("e-0", "e-")
+    if price >= 0.01:
+        return digits(price, 3 if price >= 1 else 2)
+    return f"{price:.0e}".replace("e-0", "e-")
 
 
 def part(eps: float) -> str:
