@@ -100,7 +100,8 @@ class Choices(Survey):
             f"a step on {self.called} with the curvature of level {self.h.levels[self.here.level]} took the loss from about "
             f"{before:.2g} to {after:.2g}"
         )
-        noisy = self.averaged > 1 or (errors.rough and gain > GAIN and after <= 6 * errors.fresh)
+        jumps = errors.rough and not self.dither and gain > GAIN and after <= 6 * errors.fresh  # means jump together
+        noisy = self.averaged > 1 or jumps
         if noisy:
             self.averaged += 1
         else:
