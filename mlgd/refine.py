@@ -154,7 +154,7 @@ def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan
             f"seen, {least:.2g}: 'refine' can't be planned by that level's; let estimate measure a finer one (budget=)"
         )
     s = _setting(problem, eps, ladder, float(seen.start[0].nodes.min()))
-    rises, options, stage, said = MEASURED[method]
+    rises, options, stage = MEASURED[method]
     for (rise, base), option in product(rises(seen.floors, eps), options):
         measure, price, stages = seen.start, 0.0, []
         for i, finest in enumerate(rise):
@@ -168,7 +168,10 @@ def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan
     if found is None:
         raise ladder.refuse(eps, "measured", float(seen.floors[-1]))
     stages, option, floor = found
-    known = {"guarantee": said, "eta": 1 / problem.beta, "budget": Budget(eps - floor, floor, 0.0)}
+    solver = "descent" if method == "anchored" else "conjugate gradients"
+    how = "coarse to fine" if method == "refine" else "increments changing as measured"
+    known = {"eta": 1 / problem.beta, "budget": Budget(eps - floor, floor, 0.0)}
+    known["guarantee"] = f"{solver} on the measured spectrum, {how}"
     if method != "anchored":
         bound = {} if method == "refine" else {"cost_bound": None}
         known |= {"averaging": "last", "expected_cost": float(best)}
@@ -219,7 +222,9 @@ def _corrected(s: Setting, seen: Seen, measure: Measure, finest: int, base: int,
 
 
 def _descended(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, factor, share, far):
-    """Descent on the measured spectrum; the base of a call is chosen by its price."""
+    """Descent on the measured spectrum; the base of a call is chosen by its price, so that one base is enough."""
+    if base:
+        return math.inf, None, measure
     (start, mass), (shape, size), floor = measure, seen.biases[finest], seen.floors[finest]
     left = s.eps - floor if last else far * floor
     eta, radius2 = factor / s.beta, mass * start.integral(-2)
@@ -239,11 +244,8 @@ def _conjugate(measure: Measure, goal: float) -> tuple[int, float]:
     return steps, float(norm[steps]) * math.sqrt(size)
 
 
-MEASURED = {
-    "refine": (_consecutive, [(0.3,), (1.0,), (3.0,)], _solved, "conjugate gradients on the measured spectrum, coarse to fine"),
-    "corrected": (_ladders, [(0.1,), (0.5,)], _corrected, "conjugate gradients on the measured spectrum, increments changing as measured"),
-    "anchored": (
-        lambda floors, eps: ((rise, base) for rise, base in _ladders(floors, eps) if not base),
-        list(product(STEPS, SHARES, (0.3, 1.0))), _descended, "descent on the measured spectrum, increments changing as measured",
-    ),
-}  # fmt: skip
+MEASURED = {  # ways up, options of a stage, the stage
+    "refine": (_consecutive, [(0.3,), (1.0,), (3.0,)], _solved),
+    "corrected": (_ladders, [(0.1,), (0.5,)], _corrected),
+    "anchored": (_ladders, list(product(STEPS, SHARES, (0.3, 1.0))), _descended),
+}
