@@ -107,7 +107,7 @@ def averaged(run: Run, memory: SimpleNamespace) -> None:
             memory.reference = memory.reference if memory.at else y
             telescope = Telescope.anchored(telescope.h, telescope.p, at=memory.reference)
         sample = run.sampler(telescope)
-        while memory.at < stage.steps:
+        for _ in range(memory.at, stage.steps):
             move = eta * sample(y)
             after = np.subtract(y, move, move)  # a new array at every step: a user may keep the points seen
             after.flags.writeable = False

@@ -110,10 +110,7 @@ class Buyer:
 
     def _together(self, needs, y) -> list[np.ndarray] | None:
         """All at once on the executor; None if it broke, and all is evaluated here from now on."""
-        before = (self.meter.total, dict(self.meter.counts))
-        for _, k in needs:
-            self.meter.charge(k)
-        futures = []
+        futures, paid = [], needs
         try:
             levels = [(self.h.increment if shared else self.h.evaluate, k) for shared, k in needs]
             futures = [self.executor.submit(taken, level, k, y) for level, k in levels]
@@ -123,10 +120,11 @@ class Buyer:
         except Exception as error:  # what a user's level raises is a LevelError: this is the executor's own
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             self.note(f"the executor failed ({what}) and the run went on without it")
-            self.executor = None
-            self.meter.total, self.meter.counts = before  # what is evaluated again is paid for once
+            self.executor, paid = None, ()  # what is evaluated again is paid for once
             return None
         finally:
+            for _, k in paid:
+                self.meter.charge(k)
             for future in futures:
                 future.cancel()
 

@@ -93,7 +93,7 @@ class Run:
         memory = self.memory
         memory.step += 1
         memory.at += 1
-        if self.watched or not memory.step % self.every:
+        if not memory.step % self.every or (self.watched and time.monotonic() >= self.due):
             self.attend()
 
     def part(self, plan: Plan, y: np.ndarray, allowed: float) -> np.ndarray:
@@ -114,7 +114,7 @@ class Run:
     def go(self) -> Result:
         """Make all steps, or as many as there can be."""
         plan, memory, status, message, error = self.plan, self.memory, "done", "", None
-        self.begin, self.due = (time.monotonic(), memory.step), 0.0  # of the line
+        self.begin, self.lined, self.due = (time.monotonic(), memory.step), 0.0, 0.0  # of the line, and of anything
         self.watched = bool(self.keeper or self.callback or self.progress)
         try:
             if plan is not None and not memory.rows:
@@ -168,14 +168,16 @@ class Run:
         now = time.monotonic()
         if self.keeper is not None and now >= self.keeper.due:
             self.keep()
-        if self.progress and now >= self.due:
+        if self.progress and now >= self.lined:
             self.show()
+        waits = [self.keeper.due if self.keeper else np.inf, self.lined if self.progress else np.inf]
+        self.due = 0.0 if self.callback else min(waits)
 
     def show(self, end: str = "") -> None:
         """A line that says how far the run is, what it has paid and how long it will take."""
         if self.progress and self.plan is not None:
             now, step, steps = time.monotonic(), self.memory.step, self.plan.steps
-            self.due, (begin, first) = now + LINE, self.begin
+            self.lined, (begin, first) = now + LINE, self.begin
             left = (now - begin) * (steps - step) / max(1, step - first)
             line = f"\r{step} of {steps} steps ({step / steps:.0%}), price {self.meter.total:.3g}, {left:.0f} s left "
             print(line, end=end, file=sys.stderr, flush=True)
