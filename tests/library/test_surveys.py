@@ -1,0 +1,120 @@
+"""Runs without a plan on losses that bend, levels that repeat, directions without curvature, and errors that jump: price and loss."""
+
+import numpy as np
+import pytest
+
+from mlgd import Hierarchy, minimize
+from mlgd.dithering import Dither
+
+D = 40
+RNG = np.random.default_rng(11)
+BASIS = np.linalg.qr(RNG.normal(size=(D, D)))[0]
+LAM, TARGET = np.geomspace(1e-3, 1, D), RNG.normal(size=D)
+HESSIAN = (BASIS * LAM) @ BASIS.T
+OFF = RNG.normal(size=(20, D))
+OFF /= np.linalg.norm(OFF, axis=1, keepdims=True)
+ROWS, SHIFT = RNG.normal(size=(5 * D, D)), RNG.normal(size=5 * D)
+
+
+def loss(y):
+    return float((y - TARGET) @ HESSIAN @ (y - TARGET)) / 2
+
+
+def exact(y):
+    return HESSIAN @ (y - TARGET)
+
+
+def rounding(k, y):
+    grid = 0.2 * 2.0**-k / np.sqrt(D)
+    return grid * np.round(exact(y) / grid)
+
+
+def lasting(k, y):
+    """Half of the error stays: it does not average out."""
+    return rounding(k, y) + 0.05 * 2.0**-k * OFF[k]
+
+
+def run(evaluate, gamma, eps, levels=range(14), start=None):
+    h = Hierarchy(evaluate, lambda k: 2.0 ** (gamma * k), levels)
+    return minimize(h, np.zeros(D) if start is None else start, eps=eps, rng=0)
+
+
+def peaked(y, warmth=0.1):
+    """Nearly the maximum of two hundred planes: the curvature changes by orders of magnitude on the way."""
+    z = (ROWS @ y + SHIFT) / warmth
+    p = np.exp(z - z.max())
+    return ROWS.T @ (p / p.sum()) + 0.01 * y
+
+
+def peaked_loss(y, warmth=0.1):
+    z = (ROWS @ y + SHIFT) / warmth
+    return float(warmth * (z.max() + np.log(np.exp(z - z.max()).sum())) + 0.005 * y @ y)
+
+
+def test_a_loss_that_bends_is_followed_on_cheap_levels():
+    from scipy.optimize import minimize as solved
+
+    start = 3 * np.random.default_rng(1).normal(size=D)
+    least = solved(peaked_loss, start, jac=peaked, tol=1e-12, options={"maxiter": 10000}).fun
+    eps = 0.01 * (peaked_loss(start) - least)
+    found = run(lambda k, y: peaked(y) + 0.1 * 2.0**-k * OFF[k], 3, eps, start=start)
+    assert peaked_loss(found.y) - least <= eps
+    assert max(k for k, n in found.evaluations.items() if n) <= 4  # it had climbed the whole ladder
+
+
+def test_directions_without_curvature_are_left_alone():
+    flat = np.where(LAM < 0.01, 0.0, LAM)
+    found = run(lambda k, y: BASIS @ (flat * (BASIS.T @ (y - TARGET))) + 0.1 * 2.0**-k * OFF[k], 3, 1e-3)
+    assert found.status == "done"
+    assert float(flat @ (BASIS.T @ (found.y - TARGET)) ** 2) / 2 <= 1e-3
+    assert np.linalg.norm(found.y) < 10 * np.linalg.norm(TARGET)
+
+
+@pytest.mark.parametrize("repeated", [1, 2])
+def test_one_level_that_repeats_another_proves_nothing(repeated):
+    def repeats(k, y):
+        j = k - 1 if k == repeated else k
+        return exact(y) + 0.3 * 2.0**-j * OFF[j]
+
+    found = run(repeats, 3, 1e-3)
+    assert found.status == "done"
+    assert loss(found.y) <= 2e-3
+
+
+def test_fewer_than_three_levels_promise_nothing():
+    found = run(lambda k, y: exact(y) + 1e-4 * 2.0**-k * OFF[k], 3, 1e-2, levels=range(2))
+    assert (found.status, found.promise) == ("done", "none")
+    assert "fewer than three levels" in found.message
+
+
+def test_rounding_averages_out_for_less_than_the_levels_that_it_would_take():
+    """By levels the target takes a gradient of level 5 at least, at this rate a price of 2^30."""
+    found = run(rounding, 6, 1e-3)
+    assert loss(found.y) <= 1e-3
+    assert found.cost < 0.01 * 2.0**30
+    assert any("average out: means of level" in told for told in found.choices)
+    assert found.promise == "none"
+
+
+def test_errors_that_stay_are_not_averaged():
+    found = run(lasting, 4, 1e-3)
+    assert loss(found.y) <= 1.5e-3
+    assert any("do not average out" in told for told in found.choices)
+
+
+def test_a_mean_is_of_points_and_their_opposites_and_keeps_a_linear_gradient():
+    dither = Dither(2, RNG.normal(size=(3, D)))
+    shifts = np.array(list(dither.shifts(64)))
+    assert len(shifts) == 64
+    assert abs(shifts.mean(axis=0)).max() < 1e-14
+    assert np.linalg.matrix_rank(shifts) == 3
+    y = RNG.normal(size=D)
+    assert np.allclose(dither.mean(lambda k, z: exact(z), 5, y), exact(y), atol=1e-12)
+    coarse = Hierarchy(rounding, lambda k: 2.0 ** (6 * k), range(9))
+    ladder = dither.ladder(coarse)
+    assert [ladder.cost(k) for k in ladder.levels[:5]] == [1, 64, 4096, 4 * 4096, 16 * 4096]
+    spread = Dither(2, np.linalg.solve(HESSIAN, 0.1 * OFF[:3].T).T)
+    off = [np.linalg.norm(spread.mean(coarse.value, k, y) - exact(y)) for k in (2, 4, 6)]
+    assert off[1] < off[0] / 2
+    assert off[2] < off[1] / 1.5
+    assert spread.left(lambda z: coarse.step(2, z), y) < 0.5 < spread.left(lambda z: OFF[0], y)
