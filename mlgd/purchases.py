@@ -135,9 +135,7 @@ class Buyer:
             if shared or last is not None:
                 j, moved = (self.h.before(k), value) if shared else (last[0], value - last[1])
                 allowed, apart = SLACK * (self.accuracy[j] + self.accuracy[k]), float(np.vdot(moved, moved)) ** 0.5
-                if (
-                    apart > allowed + 1e-14 * float(np.vdot(value, value)) ** 0.5
-                ):  # the rounding of a large value is none
+                if apart > allowed + 1e-14 * float(np.vdot(value, value)) ** 0.5:  # the rounding of a large value
                     self.broken = (
                         f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
                         f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
