@@ -8,13 +8,18 @@ because an evaluation that two drawn increments need is paid once, and has varia
 q_i past the first is one: then everything below level i could be left out, for less money and less noise. On given levels
 the stationary point is found by water-filling with the effective prices d_i = c_{i-1}(1 - q_{i-1}) + c_i (1 - q_{i+1}),
 repeated; every iterate meets the variance, so the best of them is always a telescope that may be used. The levels are found
-by adding or leaving out one, from the best few so far, until nothing is gained. The tests compare with brute force.
+by adding or leaving out one, from the best few so far, beginning with even strides, until nothing is gained. The tests compare with brute force.
 """
 
 import numpy as np
 
 TINY = 1e-300  # a vanishing increment still needs a positive probability, or the mean would be another level's
 ROUNDS = 60
+GAPS = (
+    1,
+    2,
+    3,
+)  # even strides to begin with, beside a pair: where signs alternate, odd and even levels are rival valleys
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
 
 
@@ -39,7 +44,7 @@ def optimum(
     if variance <= 0:
         return only
     v, known, best = np.maximum(v, TINY), {(last,): only}, [only]
-    fresh = {c for i in range(last) for c in ((i, last), (*range(i, last), last))}
+    fresh = {(*range(i, last, gap), last) for i in range(last) for gap in (*GAPS, last)}
     while fresh:
         chains = sorted(fresh)
         for chain, q, price in zip(chains, *polished(chains, cost, v, variance, shared), strict=True):

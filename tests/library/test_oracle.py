@@ -13,6 +13,7 @@ from mlgd import Hierarchy, Telescope
 from mlgd import formulas as F
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import LevelError
+from mlgd.ladders import optimum, polished
 from mlgd.oracle import Draw
 
 RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
@@ -278,6 +279,19 @@ def test_no_other_telescope_is_cheaper(seed, shared):
     spent = sum((1 / q - 1) * (total[k] - total[j]) ** 2 for (j, k), q in zip(pairwise(t.levels), t.p[1:], strict=True))
     assert spent <= sigma**2 * (1 + 1e-9)
     assert t.expected_cost() == pytest.approx(every_telescope(prices, norms, sigma**2, shared), rel=1e-5)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("rate", [1.0, 1.5, 2.0, 4.0])
+def test_no_other_levels_are_cheaper_where_signs_alternate(rate, shared):
+    """Odd and even levels are two valleys here: every choice of levels is tried, each with its best probabilities."""
+    k, flags = np.arange(1, 11), np.array([False] + 9 * [shared])
+    cost, values = 2.0 ** (rate * k), (-1.0) ** k * 2.0**-k
+    v = np.triu(values[None, :] - values[:, None], 1) ** 2
+    chains = [(*c, 9) for size in range(1, 10) for c in combinations(range(9), size)]
+    for exponent in (-2, -3, -5, -7, -9):
+        best = polished(chains, cost, np.maximum(v, 1e-300), 4.0**exponent, flags)[1].min()
+        assert optimum(cost, v, 4.0**exponent, flags)[2] == pytest.approx(min(best, cost[-1]), rel=1e-9)
 
 
 def test_an_evaluation_shared_by_two_increments_is_charged_once_in_the_optimum():
