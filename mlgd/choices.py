@@ -177,7 +177,7 @@ class Choices(Survey):
 
     def rises(self) -> bool:
         """Ask the next level; whether it says that this is enough."""
-        before, previous = self.here, self.g
+        before, previous, left = self.here, self.g, self.now
         self.averaged, self.short, self.i, self.arrived = (
             1,
             1.0,
@@ -197,7 +197,8 @@ class Choices(Survey):
             f"{self.called} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {tail:.2g}"
         )
         self.record(self.x, max(self.errors.whole(now), self.errors.before))
-        if self.estimate > self.aim or not self.g.any() or self.errors.blind(self.here):
+        unsolved = left > self.aim and self.errors.jumps <= SMOOTH  # by the level before, whose error is less than that
+        if self.estimate > self.aim or unsolved or not self.g.any() or self.errors.blind(self.here):
             return False
         self.end(self.x, self.estimate, f"{self.called} says that this is enough")
         return True

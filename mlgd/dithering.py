@@ -21,10 +21,16 @@ MEANS = 13  # means: over up to 4^13 points
 
 @dataclass(frozen=True, eq=False)
 class Dither:
-    """Means of a level along a few directions."""
+    """Means of a level along a few directions, in place of the levels after the `last` one that was asked, `lead` ranks finer."""
 
     level: int
     directions: np.ndarray
+    last: int
+    lead: int = 0
+
+    def points(self, k: int) -> int:
+        """Over how many points the mean that stands for level k is taken."""
+        return 4 ** (k - self.last + self.lead)
 
     def shifts(self, n: int) -> Iterator[np.ndarray]:
         for j in range(1, n // 2 + 1):
@@ -32,10 +38,10 @@ class Dither:
             yield from (shift, -shift)
 
     def mean(self, value: Callable, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y), or past the level its mean over points."""
-        if k <= self.level:
+        """A_k(y), or past the last level a mean."""
+        if k <= self.last:
             return value(k, y)
-        n = 4 ** (k - self.level)
+        n = self.points(k)
         return sum(value(self.level, y + shift) for shift in self.shifts(n)) / n
 
     def left(self, increment: Callable, y: np.ndarray) -> float:
@@ -45,13 +51,11 @@ class Dither:
         return float(np.linalg.norm(steps.mean(axis=0))) / size if size else 1.0
 
     def ladder(self, h: Hierarchy) -> Hierarchy:
-        """h up to the level, then its means."""
-        kept, cost = [k for k in h.levels if k <= self.level], h.cost
-        price = {k: cost(k) for k in kept}
-        price |= {self.level + m: 4.0**m * cost(self.level) for m in range(1, MEANS + 1)}
+        """h up to the last level, then means."""
+        cost = h.cost
+        price = {k: cost(k) for k in h.levels if k <= self.last}
+        price |= {k: self.points(k) * cost(self.level) for k in range(self.last + 1, self.last + MEANS + 1)}
         return h._like(levels=tuple(price), cost=price.__getitem__, accuracy=None)
 
     def name(self, k: int) -> str:
-        return (
-            f"level {k}" if k <= self.level else f"the mean of level {self.level} over {4 ** (k - self.level)} points"
-        )
+        return f"level {k}" if k <= self.last else f"the mean of level {self.level} over {self.points(k)} points"

@@ -26,6 +26,7 @@ class Errors:
     alone: bool  # whether there is but one level: its own error can't be told
     increments: list[np.ndarray] = field(default_factory=list)
     shapes: list[Look] = field(default_factory=list)
+    means: bool = False  # whether levels are means over the same points: their errors may resemble one another
     depth: float = 2.0
     jumps: float = 0.0
 
@@ -71,7 +72,7 @@ class Errors:
             [d for d in self.increments[-3:] if d.any()],
         )
         if self.rough:
-            return own
+            return 0.0 if self.means else own
         if len(last) < 2:
             return 1.0
         last = [d / np.linalg.norm(d) for d in last]

@@ -286,16 +286,23 @@ class Survey:
 
     def dithers(self) -> None:
         """Where errors jump from point to point and average out, means of a cheap level take the place of dearer levels."""
-        if self.tested or not self.errors.rough or self.cost(self.i + 1) <= 4 * self.cost(self.i) or not self.i:
+        base = min(range(1, self.i + 1), key=lambda b: 4.0 ** (self.i - b) * self.cost(b), default=0)
+        if (
+            self.tested
+            or not base
+            or self.errors.jumps < SMOOTH
+            or 4.0 ** (self.i - base + 1) * self.cost(base) >= self.up
+        ):
             return
-        self.tested, since = True, self.meter.total
-        draws = self.rng.standard_normal((len(GOLDEN), *self.x.shape)) * (2 / math.sqrt(self.x.size))
-        found = Dither(self.level, np.array([self.look(self.x, self.errors.size(-1) * w).step for w in draws]))
-        left = found.left(partial(self.h.step, self.level), self.x)
+        self.tested, since, level = True, self.meter.total, self.h.levels[base]
+        size = 2 * self.errors.size(base - 1) / math.sqrt(self.x.size)
+        draws = size * self.rng.standard_normal((len(GOLDEN), *self.x.shape))
+        found = Dither(level, np.array([self.look(self.x, w).step for w in draws]), self.level, self.i - base)
+        left = found.left(partial(self.h.step, level), self.x)
         self.booked("curvature", since)
         if left > 0.5:
             return self.tell(
                 f"errors jump from point to point and do not average out: {left:.0%} of them is left in a mean"
             )
-        self.dither, self.h = found, found.ladder(self.h)
-        self.tell(f"errors jump from point to point and average out: means of level {self.level} are asked from now on")
+        self.dither, self.h, self.errors.means = found, found.ladder(self.h), True
+        self.tell(f"errors jump from point to point and average out: means of level {level} are asked from now on")

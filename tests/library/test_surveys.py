@@ -103,7 +103,7 @@ def test_errors_that_stay_are_not_averaged():
 
 
 def test_a_mean_is_of_points_and_their_opposites_and_keeps_a_linear_gradient():
-    dither = Dither(2, RNG.normal(size=(3, D)))
+    dither = Dither(2, RNG.normal(size=(3, D)), last=2)
     shifts = np.array(list(dither.shifts(64)))
     assert len(shifts) == 64
     assert abs(shifts.mean(axis=0)).max() < 1e-14
@@ -113,7 +113,10 @@ def test_a_mean_is_of_points_and_their_opposites_and_keeps_a_linear_gradient():
     coarse = Hierarchy(rounding, lambda k: 2.0 ** (6 * k), range(9))
     ladder = dither.ladder(coarse)
     assert [ladder.cost(k) for k in ladder.levels[:5]] == [1, 64, 4096, 4 * 4096, 16 * 4096]
-    spread = Dither(2, np.linalg.solve(HESSIAN, 0.1 * OFF[:3].T).T)
+    ahead = Dither(1, dither.directions, last=3, lead=2)
+    assert [ahead.points(k) for k in (4, 5)] == [64, 256]
+    assert ahead.ladder(coarse).cost(4) == 64 * 64
+    spread = Dither(2, np.linalg.solve(HESSIAN, 0.1 * OFF[:3].T).T, last=2)
     off = [np.linalg.norm(spread.mean(coarse.value, k, y) - exact(y)) for k in (2, 4, 6)]
     assert off[1] < off[0] / 2
     assert off[2] < off[1] / 1.5
