@@ -117,10 +117,8 @@ class Comparison:
         ours = {"multilevel", "accelerated", "scheduled", "anchored"}
         telescopes = [p for p in self.plans if p.method in ours]
         others = [p for p in self.plans if p.method not in ours]
-        if not telescopes:
-            return f"no telescope can be planned here: use {self.best.method!r}"
-        if not others:
-            return f"the telescope is all that can be planned: use {self.best.method!r}"
+        if not telescopes or not others:
+            return f"{'nothing else' if telescopes else 'no telescope'} can be planned here: use {self.best.method!r}"
         first, rival = telescopes[0], others[0]
         if first is self.best:
             times = rival.expected_cost / first.expected_cost

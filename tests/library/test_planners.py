@@ -2,6 +2,7 @@
 
 import math
 import types
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -223,6 +224,21 @@ def test_compare_ranks_and_says_whether_the_telescope_pays():
     assert "promise='proved' only" in ranked.left_out["accelerated"]
     assert ranked.verdict.startswith("the telescope")
     assert ranked.verdict in str(ranked)
+
+
+@pytest.mark.parametrize(("kept", "said"), [("fixed", "no telescope"), ("multilevel", "nothing else")])
+def test_where_one_kind_alone_can_be_planned_there_is_nothing_to_compare(kept, said):
+    ranked = compare(PROBLEM, 0.05, on=LADDERS["uneven"], promise="quadratic")
+    alone = replace(ranked, plans=tuple(p for p in ranked.plans if p.method == kept))
+    assert alone.verdict == f"{said} can be planned here: use {kept!r}"
+
+
+def test_measures_of_another_ladder_are_refused():
+    h = LADDERS["uneven"]
+    known = measures(h)
+    known.increments = {77: known.increments[1]}
+    with pytest.raises(NotApplicable, match="no increment of this ladder was measured"):
+        plan(replace(PROBLEM, measures=known), 0.02, on=report(h), promise="measured")
 
 
 def test_tuned_promises_nothing():
