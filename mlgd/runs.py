@@ -99,7 +99,7 @@ class Run:
     def part(self, plan: Plan, y: np.ndarray, allowed: float) -> np.ndarray:
         """Carry out a plan from y, for at most this price: where it ends."""
         part, limit, memory = copy(self), self.meter.limit, self.memory
-        part.keeper, self.meter.limit = None, self.meter.total + allowed
+        part.keeper, self.meter.limit = None, min(limit, self.meter.total + allowed)
         part.prepare(plan, y)
         done, self.meter.limit = part.go(), limit
         memory.rows += [(memory.step + step, *paid) for step, *paid in part.memory.rows]

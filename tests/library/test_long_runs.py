@@ -20,7 +20,7 @@ import pytest
 from kills import killed
 from long_run import bits, loss, setting
 
-from mlgd import Hierarchy, LevelError, Problem, checkpoints, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, checkpoints, descent, minimize, plan
 from mlgd.examples import biased
 from mlgd.schemes import Stage
 
@@ -163,6 +163,42 @@ def test_an_interrupted_run_is_resumed_from_its_last_file(tmp_path, every_step):
         minimize(replace(h, evaluate=evaluate), y0, p, rng=2, checkpoint=tmp_path / "a")
     assert 30 < caught.value.result.nit < 60
     assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(minimize(h, y0, p, rng=2))
+
+
+@pytest.mark.parametrize("method", ["multilevel", "accelerated", "anchored", "corrected"])
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(method, executor, tmp_path, monkeypatch):
+    h, every = plans()
+    calls, last = 0, 0
+
+    def evaluate(k, y):
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise KeyboardInterrupt
+        return h.evaluate(k, y)
+
+    def two_plans(run, memory):
+        y = memory.y
+        for _ in range(2):
+            y = run.part(every[method], y, allowed=1e9)
+        memory.output = y - run.value(3, y)
+        run.made()
+
+    monkeypatch.setattr(descent, "chosen", two_plans)
+    counted = replace(h, evaluate=evaluate)
+    whole = minimize(counted, np.zeros(3), eps=0.1, rng=5, executor=executor)
+    once = minimize(h, np.zeros(3), every[method], rng=5)
+    assert whole.nit == 2 * once.nit + 1
+    last = calls // 3
+    for _ in range(3):
+        calls = 0
+        with pytest.raises(KeyboardInterrupt):
+            minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a", executor=executor)
+    calls, last = 0, 0
+    assert bits(minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a")) == bits(whole)
+    assert calls < 15  # what the third life left, and the first gradients of the run and its plans in four lives
+    assert minimize(h, np.zeros(3), eps=0.1, rng=5, max_cost=whole.cost / 3).cost <= whole.cost / 3
 
 
 def other_problems():
