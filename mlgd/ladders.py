@@ -15,11 +15,7 @@ import numpy as np
 
 TINY = 1e-300  # a vanishing increment still needs a positive probability, or the mean would be another level's
 ROUNDS = 60
-GAPS = (
-    1,
-    2,
-    3,
-)  # even strides to begin with, beside a pair: where signs alternate, odd and even levels are rival valleys
+GAPS = (1, 2, 3)  # strides to begin with: where errors alternate, odd and even levels are rival valleys
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
 
 
