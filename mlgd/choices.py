@@ -81,11 +81,7 @@ class Choices(Survey):
         """Take a step unless the gradient at its end says that the loss has grown: the share of the loss that is left."""
         target, errors = self.x + step, self.errors
         self.run.memory.step += 1
-        self.reach = max(
-            self.reach,
-            float(np.linalg.norm(target - self.y0)),
-            float(np.linalg.norm(step)),
-        )
+        self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step)))
         g, before = self.gradient(target), errors.worth(self.here)
         self.learn(step, g - self.g)
         there = self.look(target, g)
@@ -178,12 +174,7 @@ class Choices(Survey):
     def rises(self) -> bool:
         """Ask the next level; whether it says that this is enough."""
         before, previous, left = self.here, self.g, self.now
-        self.averaged, self.short, self.i, self.arrived = (
-            1,
-            1.0,
-            self.i + 1,
-            self.meter.total,
-        )
+        self.averaged, self.short, self.i, self.arrived = (1, 1.0, self.i + 1, self.meter.total)
         self.g = self.gradient(self.x)
         self.pairs = []
         if self.errors.jumps > SMOOTH:
@@ -274,9 +265,7 @@ class Choices(Survey):
         else:
             method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
             for _ in quasi_newton(
-                partial(self.h.value, self.level),
-                memory,
-                int(min(MOST, allowed / self.cost(self.i))),
+                partial(self.h.value, self.level), memory, int(min(MOST, allowed / self.cost(self.i)))
             ):
                 self.run.memory.step += 1
             self.x = memory.y

@@ -67,10 +67,7 @@ class Errors:
 
         One increment tells nothing: errors may all have one direction, and then they add up.
         """
-        own, last = (
-            -self.ratio / (1 + self.ratio**2),
-            [d for d in self.increments[-3:] if d.any()],
-        )
+        own, last = (-self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()])
         if self.rough:
             return 0.0 if self.means else own
         if len(last) < 2:

@@ -31,9 +31,7 @@ FAR = 2.0  # times the loss at the zero of the level before: increments taken fu
 SMOOTH = 1e-4  # of an increment's square: errors that jump by less do not vanish at a zero
 CLEAN = 0.01  # of what a step changed the gradient by: jumps below this leave it worth keeping
 PAIRS = 10  # steps that are kept with what they changed the gradient by
-BENDS = (
-    0.1  # of a gradient: where half a step changes it by half as much but for this, the loss is as good as quadratic
-)
+BENDS = 0.1  # of a gradient: the loss bends where half a step and the whole one disagree by more
 
 
 class Survey:
@@ -46,6 +44,7 @@ class Survey:
         self.spent: dict[str, float] = {}
         self.told: list[str] = []
         self.y0 = self.x = run.start
+        self.g, self.here = np.zeros_like(run.start), NOTHING  # the gradient at x of the level asked, and what it means
         self.i = 0  # the rank of the level that is asked
         self.arrived = 0.0  # what had been paid when it was first asked
         self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
@@ -149,8 +148,7 @@ class Survey:
         if found is None:
             if j == min(2, len(self.h.levels) - 1):
                 raise Stop(
-                    "missed",
-                    f"the gradient of level {self.level} does not change with y: no minimizer is in sight",
+                    "missed", f"the gradient of level {self.level} does not change with y: no minimizer is in sight"
                 )
             self.base = j + 1
             return self.coarse_look(x, v) if j < self.i else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
@@ -168,10 +166,7 @@ class Survey:
         if j not in self.drifts or self.drifts[j][1] < t / 2:
             moved = [self.h.value(k, x + t * direction) - self.h.value(k, x) for k in self.h.levels[j : j + 2]]
             gap = (moved[1] - moved[0]) / t
-            along, seen = (
-                abs(float(np.vdot(gap, direction))),
-                float(np.linalg.norm(basis @ gap.ravel())),
-            )
+            along, seen = (abs(float(np.vdot(gap, direction))), float(np.linalg.norm(basis @ gap.ravel())))
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
         return self.drifts[j][0]
 
@@ -189,20 +184,12 @@ class Survey:
 
         Where the loss bends on the way, a quasi-Newton method goes on from there.
         """
-        g, here, below = (
-            self.g,
-            self.here,
-            partial(self.h.value, self.h.levels[self.here.level]),
-        )
+        g, here, below = (self.g, self.here, partial(self.h.value, self.h.levels[self.here.level]))
         step = here.step
         if not step.any():
             return step
         since, at = self.meter.total, below(self.x)
-        slope, whole, there = (
-            abs(float(np.vdot(step, g))),
-            float(np.linalg.norm(step)),
-            None,
-        )
+        slope, whole, there = (abs(float(np.vdot(step, g))), float(np.linalg.norm(step)), None)
         for tries in range(20):
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
@@ -234,10 +221,7 @@ class Survey:
         errors, here = self.errors, self.here
         solved = before is not None and before.level == here.level and errors.worth(before) < 0.1 * errors.worth(here)
         shape = here if solved else self.look(self.x, errors.increments[-1])
-        errors.shapes = [
-            *[s for s in errors.shapes if s.level == shape.level][-2:],
-            shape,
-        ]
+        errors.shapes = [*[s for s in errors.shapes if s.level == shape.level][-2:], shape]
         earlier = errors.increments[-3:-1]
         dear = self.cost(min(self.i + 1, len(self.h.levels) - 1))
         if len(errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
@@ -268,10 +252,7 @@ class Survey:
 
     def weigh_anew(self) -> None:
         """The last increments, taken from here, and weighed anew where that may matter. Not where errors jump: they vanish at a zero."""
-        errors, below = (
-            self.errors,
-            sum(map(self.cost, range(max(self.i - 3, 0), self.i))),
-        )
+        errors, below = (self.errors, sum(map(self.cost, range(max(self.i - 3, 0), self.i))))
         if not errors.increments or errors.jumps >= SMOOTH or self.weighed is self.x:
             return
         doubted = self.estimate <= self.aim and (self.stale or below <= SHARE * self.cost(self.i))
@@ -298,7 +279,7 @@ class Survey:
         size = 2 * self.errors.size(base - 1) / math.sqrt(self.x.size)
         draws = size * self.rng.standard_normal((len(GOLDEN), *self.x.shape))
         found = Dither(level, np.array([self.look(self.x, w).step for w in draws]), self.level, self.i - base)
-        left = found.left(partial(self.h.step, level), self.x)
+        left = found.left(lambda y: self.bought(level, y) - self.bought(self.h.levels[base - 1], y), self.x)
         self.booked("curvature", since)
         if left > 0.5:
             return self.tell(
