@@ -140,6 +140,13 @@ def test_the_proved_budget_is_that_of_the_one_step_lemma():
     assert bill.budget.noise == pytest.approx(eta * (bill.sigma**2 + 2 * bill.delta**2), rel=1e-6)
 
 
+def test_where_there_is_little_strong_convexity_uniform_weights_are_cheaper():
+    for mu, averaging in ((1e-4, "uniform"), (0.5, "exponential")):
+        bill = plan(replace(PROBLEM, mu=mu), 0.3, on=LADDERS["uneven"])
+        assert bill.averaging == averaging
+        assert bill.budget.total <= 0.3 * (1 + 1e-9)
+
+
 # --- measured -----------------------------------------------------------------------------------------------------
 
 

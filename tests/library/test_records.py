@@ -26,7 +26,7 @@ from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, polished
 from mlgd.oracle import Draw
 from mlgd.plans import Budget, Comparison, NotApplicable, Plan, Stage
-from mlgd.refine import nesterov_responses
+from mlgd.refine import MEASURED, nesterov_responses
 from mlgd.results import Result, State, Trace
 from mlgd.searching import Ladder, Ways, coarse_prices, refined
 from mlgd.seen import conjugate_curve
@@ -216,7 +216,10 @@ def constants():
     names = "adversary checkpoints descent epochs jumps ladders oracle planners purchases refine runs searching solvers"
     modules = {name: vars(import_module(f"mlgd.{name}")) for name in names.split()}
     numbers = int | float | tuple | np.ndarray
-    return {name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)} for name, m in modules.items()}
+    found = {
+        name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)} for name, m in modules.items()
+    }
+    return found | {"stages": {name: options for name, (_, options, _) in MEASURED.items()}}
 
 
 def searching():
