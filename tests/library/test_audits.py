@@ -8,6 +8,7 @@ from families import FAMILIES, POINTS, alternating, gradient
 
 from mlgd import Hierarchy, audit
 from mlgd.examples import biased
+from mlgd.rates import regularity
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 3.0, 6.0])
@@ -325,3 +326,15 @@ def test_too_few_or_too_distant_points_say_so():
     near_and_far = [np.full(2, 0.3), np.full(2, 0.4), np.full(2, 1.2)]
     report = audit(cells, near_and_far)
     assert report.regularity != "smooth"
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [(0.23, "rough"), (0.27, "unknown"), (0.48, "unknown"), (0.52, "smooth"), (1.0, "smooth")]
+)
+def test_smooth_errors_must_change_less_at_finer_levels(rate, verdict):
+    """Increments of size 4^-k that change by 4^(-rate k) per distance: half their own rate at least is smooth."""
+    points = [np.full(2, t) for t in (0.0, 0.1, 1.0)]
+    steps = [[4.0**-k + 1e-3 * 4.0 ** (-rate * k) * y for y in points] for k in range(5)]
+    found = regularity(points, np.array(steps), 1e-14)
+    assert found.verdict == verdict
+    assert found.order == pytest.approx(1.0)
