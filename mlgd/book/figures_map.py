@@ -15,8 +15,13 @@ SHORT = {
     "accelerated telescope": ("A", "#999933"),
     "scheduled telescope": ("S", plots.BLUE),
     "anchored telescope": ("R", plots.PURPLE),
+    "corrected, dithered": ("D", "#117733"),
 }
-SECOND_ORDER = ("CG, coarse to fine", "corrected coarse model")  # they use products with the Hessian
+SECOND_ORDER = (
+    "CG, coarse to fine",
+    "corrected coarse model",
+    "corrected, dithered",
+)  # they use products with the Hessian
 
 
 def ranked(prices: dict[str, float], without=()) -> list[tuple[str, float]]:
@@ -82,4 +87,4 @@ def whole(cells: list[dict], views, targets, borders=None) -> None:
     for ax in np.atleast_2d(axes)[:, 0]:
         ax.set_ylabel("rate γ")
     marks = [plt.Line2D([], [], marker="s", ls="", color=c, label=f"{letter}: {m}") for m, (letter, c) in SHORT.items()]
-    figure.legend(handles=marks, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles=marks, loc="outside lower center", ncols=5, fontsize=8)

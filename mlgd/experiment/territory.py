@@ -5,7 +5,8 @@
 Prices are means over instances, in units of one gradient at the coarsest level whose zero is good enough. Conjugate gradients and the
 corrected coarse model: their steps are chosen on instances 0..11 and their losses reported on instances 100..111. Telescopes, descent
 and Nesterov's method: on fresh errors exact second moments over the family; on smooth ones exact moments of instances 0..3, chosen by
-them, and reported on 100..103; on rounded ones runs on instances 0..7, reported on 100..107, and descent up to kappa 1000 only.
+them, and reported on 100..103; on rounded ones runs on instances 0..7, reported on 100..107, and descent up to kappa 1000 only. There
+a mean of 4^k moved points of level 0 is as good as level k (`dithering.Dithered`): what correction costs at rate 2, dither offers at all.
 """
 
 import argparse
@@ -33,6 +34,7 @@ METHODS = (
     "accelerated telescope",
     "scheduled telescope",
     "anchored telescope",
+    "corrected, dithered",
 )
 
 
@@ -67,13 +69,24 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
                 reported |= {m: affine.after(reporting, found[m].stages) / eps for m in found if found[m].stages}
                 paid, epochs = anchoring.cheapest(tuning, eps, gamma)
                 if epochs:
-                    prices[METHODS[-1]], reported[METHODS[-1]] = paid, anchoring.reported(reporting, epochs) / eps
+                    prices["anchored telescope"] = paid
+                    reported["anchored telescope"] = anchoring.reported(reporting, epochs) / eps
             prices |= {m: best.price for m, best in found.items()}
             unit = 2.0 ** (gamma * f.unit(eps))
             shown = {m: float(f"{prices[m] / unit:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
             said = {m: round(reported[m], 2) for m in shown if m in reported}
             out.append({"kind": kind, "kappa": kappa, "eps": eps, "gamma": gamma, "prices": shown, "reported": said})
-    return out
+    return dithered(out, f) if kind == "rounded" else out
+
+
+def dithered(found: list[dict], f: Family) -> list[dict]:
+    """The same with the corrected model's price at rate 2 on offer at every larger rate, in its units."""
+    two = {c["eps"]: c["prices"]["corrected coarse model"] for c in found if c["gamma"] == 2}
+    for c in found:
+        if c["gamma"] > 2:
+            price = two[c["eps"]] * 2.0 ** ((2 - c["gamma"]) * f.unit(c["eps"]))
+            c["prices"]["corrected, dithered"] = float(f"{price:.4g}")
+    return found
 
 
 # --- borders ---------------------------------------------------------------------------------------------------------------
