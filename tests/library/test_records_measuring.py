@@ -181,9 +181,8 @@ CASES = (
             "bending",
             "constant",
             "tanh",
-            "biased",
             "useless",
-        )  # on a series rounding decides whether a level is asked
+        )  # on the others rounding decides whether a level is asked
     }
 )
 
