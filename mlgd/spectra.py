@@ -40,7 +40,7 @@ class Measure:
     @property
     def complete(self) -> bool:
         """Whether the rule is exact: the products span all that v ever reaches."""
-        return self.jacobi is not None and self.jacobi[1][-1] == 0
+        return self.jacobi is not None and bool(self.jacobi[1][-1] == 0)
 
     def above(self, least: float) -> "Measure":
         """Nodes below what can be resolved are moved up to it: their place is not known, their weight is."""
