@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, LevelError, Problem, audit, minimize, plan, tuned
+from mlgd import Hierarchy, LevelError, Problem, Telescope, audit, minimize, plan, tuned
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import first_level
 from mlgd.schemes import Stage
@@ -273,6 +273,14 @@ def test_divergence_returns_the_best_output_and_says_so(method, with_loss):
     assert case.excess(r.y) <= 20 * case.excess(START)  # without a loss to rank them: the last output near the start
     if with_loss:
         assert case.excess(r.y) == np.nanmin(r.trace.loss) <= case.excess(START)
+
+
+def test_a_run_has_diverged_ten_thousand_distances_away_and_its_best_output_is_within_four():
+    h = Hierarchy(lambda k, y: -y, lambda k: 1.0, [0])  # y doubles at every step
+    p = tuned(Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1), 0.1, Telescope(h, [1.0]), eta=1.0, steps=100, window=1)
+    r = minimize(h, np.ones(1), p)
+    assert (r.status, r.nit, r.y.tolist()) == ("diverged", 14, [4.0])  # 2^14 - 1 and 2^2 - 1 away from the start
+    assert "before step 14" in r.message
 
 
 @pytest.mark.parametrize("method", ["fixed", "accelerated"])
