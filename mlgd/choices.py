@@ -232,6 +232,8 @@ class Choices(Survey):
             self.status = "done"
         elif tail > ENOUGH * self.eps:
             self.tell(f"{why}, and errors beyond it cost about {tail:.2g}: eps = {self.eps:g} is out of reach")
+            if i + 1 < len(self.h.levels):
+                self.status, self.why = "budget", f"max_cost ends the run: {why}"
         elif self.averaged == 1:
             self.otherwise()
 

@@ -121,3 +121,12 @@ def test_a_mean_is_of_points_and_their_opposites_and_keeps_a_linear_gradient():
     assert off[1] < off[0] / 2
     assert off[2] < off[1] / 1.5
     assert spread.left(lambda z: coarse.step(2, z), y) < 0.5 < spread.left(lambda z: OFF[0], y)
+
+
+def test_a_budget_that_pays_for_no_finer_level_is_named():
+    h = Hierarchy(lambda k, y: exact(y) + 0.3 * 2.0**-k * OFF[k], lambda k: 8.0**k, range(12))
+    whole = minimize(h, np.zeros(D), eps=1e-3, rng=0)
+    found = minimize(h, np.zeros(D), eps=1e-3, rng=0, max_cost=0.5 * whole.cost)
+    assert (found.status, found.promise) == ("budget", "none")
+    assert found.message.startswith("max_cost ends the run")
+    assert found.cost <= 0.5 * whole.cost
