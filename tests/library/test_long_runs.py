@@ -189,7 +189,8 @@ def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(m
     counted = replace(h, evaluate=evaluate)
     whole = minimize(counted, np.zeros(3), eps=0.1, rng=5, executor=executor)
     once = minimize(h, np.zeros(3), every[method], rng=5)
-    assert whole.nit == 2 * once.nit + 1
+    assert whole.nit == whole.trace.step[-1] == 2 * once.nit + 1
+    assert (np.diff(whole.trace.step) >= 0).all()
     last = calls // 3
     for _ in range(3):
         calls = 0
