@@ -107,7 +107,7 @@
 
   const SLIDERS = [
     ["gamma", "rate γ", 0.5, 8, 0.1, 3, (x) => x],
-    ["kappa", "conditioning κ (largest: merely convex)", 0, 5, 0.1, 2, (x) => (x >= 5 ? Infinity : 10 ** x)],
+    ["kappa", "conditioning κ (largest: merely convex)", 0, 6.1, 0.1, 2, (x) => (x > 6.05 ? Infinity : 10 ** x)],
     ["eps", "target ε", -5, 0, 0.1, -2, (x) => 10 ** x],
     ["d0", "distance d₀", -1, 2, 0.1, 0, (x) => 10 ** x],
     ["first", "coarsest level", -3, 6, 1, 1, (x) => x],
@@ -119,16 +119,20 @@
   };
   const stroke = (m) => `stroke="${LOOK[m][0]}" stroke-width="2" stroke-dasharray="${LOOK[m][1]}"`;
 
+  // drawings are as wide as the page allows, so that letters keep their size on a telephone
+  const room = () => Math.max(300, Math.min(560, document.getElementById("mlgd-explorer").clientWidth));
+
   // prices against the target, one curve per method; the target where the reader stands, and the winner on it
   function curves(name, title, at, eps) {
-    const W = 560, H = 300, left = 60, bottom = 58, targets = [];
+    const W = room(), left = 48, targets = [];
     for (let e = 0; e >= -5.001; e -= 0.25) targets.push(10 ** e);
     const table = targets.map(at), here = at(eps), all = table.flat().map((r) => Math.log10(r.cost));
     if (!here.length) return "";
+    const methods = [...new Set(table.flat().map((r) => r.method))].sort(), abreast = Math.floor(W / 108);
+    const bottom = 44 + 16 * Math.ceil(methods.length / abreast), H = 240 + bottom;
     const low = Math.floor(Math.min(...all)), high = Math.max(low + 1, Math.ceil(Math.max(...all)));
     const x = (t) => left + ((Math.log10(t) + 5) / 5) * (W - left - 10);
     const y = (c) => 10 + ((high - Math.log10(c)) / (high - low)) * (H - bottom - 10);
-    const methods = [...new Set(table.flat().map((r) => r.method))].sort();
     const line = (m) => table.map((rank, i) => [targets[i], rank.find((r) => r.method === m)]).filter(([, r]) => r).map(([t, r]) => `${x(t).toFixed(1)},${y(r.cost).toFixed(1)}`).join(" ");
     const step = Math.max(1, Math.ceil((high - low) / 6));
     let svg = "";
@@ -138,8 +142,8 @@
     for (const m of methods) svg += `<polyline data-curve="${m}" points="${line(m)}" fill="none" ${stroke(m)}/>`;
     svg += `<line x1="${x(eps)}" x2="${x(eps)}" y1="10" y2="${H - bottom}" stroke="currentColor" stroke-dasharray="3 3"/>`;
     svg += `<circle data-winner="${here[0].method}" data-cost="${here[0].cost.toPrecision(12)}" cx="${x(eps).toFixed(2)}" cy="${y(here[0].cost).toFixed(2)}" r="6" fill="${LOOK[here[0].method][0]}" stroke="currentColor"/>`;
-    const wide = (W - left) / methods.length;
-    svg += methods.map((m, i) => `<line x1="${left + wide * i}" x2="${left + 24 + wide * i}" y1="${H - 8}" y2="${H - 8}" ${stroke(m)}/><text x="${left + 28 + wide * i}" y="${H - 4}">${m}</text>`).join("");
+    const key = (m, i) => [8 + (i % abreast) * 108, H - bottom + 52 + 16 * Math.floor(i / abreast), m];
+    svg += methods.map(key).map(([u, v, m]) => `<line x1="${u}" x2="${u + 24}" y1="${v - 4}" y2="${v - 4}" ${stroke(m)}/><text x="${u + 28}" y="${v}">${m}</text>`).join("");
     const said = `${title}: prices against the target. At target ${short(eps)} the cheapest is ${here[0].method} at ${here[0].cost.toExponential(1)}.`;
     return `<svg class="mlgd-curves" data-chart="${name}" role="img" aria-label="${said}" viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W}px;font-size:11px" fill="currentColor"><title>${said}</title>${svg}</svg>`;
   }
@@ -149,7 +153,7 @@
     const M = window.mlgdMap;
     if (!M) return "";
     const target = M.targets.reduce((a, b) => (Math.abs(Math.log(b / eps)) < Math.abs(Math.log(a / eps)) ? b : a));
-    const wide = 60, tall = 26, left = 50, cells = M.cells.filter((c) => c[0] === kind && c[1] === target);
+    const left = 30, wide = Math.min(60, (room() - left - 10) / M.kappas.length), tall = 26, cells = M.cells.filter((c) => c[0] === kind && c[1] === target);
     const W = left + wide * M.kappas.length + 10, H = tall * M.gammas.length + 46, rows = M.gammas.length;
     let svg = "";
     const seen = new Set();
@@ -158,7 +162,7 @@
       const i = M.kappas.indexOf(k), j = rows - 1 - M.gammas.indexOf(g);
       seen.add(`${letter}: ${name}`);
       svg += `<rect x="${left + i * wide}" y="${10 + j * tall}" width="${wide - 1}" height="${tall - 1}" fill="${colour}" fill-opacity="0.45"><title>gamma ${g}, kappa ${k}: ${name}, ${price} gradients</title></rect>`;
-      svg += `<text x="${left + (i + 0.5) * wide}" y="${10 + (j + 0.65) * tall}" text-anchor="middle">${letter} ${price}</text>`;
+      svg += `<text x="${left + (i + 0.5) * wide}" y="${10 + (j + 0.65) * tall}" text-anchor="middle">${letter} ${price < 0.01 ? price.toExponential(0) : price}</text>`;
     }
     M.kappas.forEach((k, i) => (svg += `<text x="${left + (i + 0.5) * wide}" y="${H - 22}" text-anchor="middle">1e${Math.round(Math.log10(k))}</text>`));
     M.gammas.forEach((g, i) => (svg += `<text x="${left - 6}" y="${10 + (rows - 0.35 - i) * tall}" text-anchor="end">${g}</text>`));
@@ -222,5 +226,6 @@
         `<h3>Where the money goes</h3>${table(["level", "probability in multilevel descent", "", "share of the bill"], split)}`;
     }
     draw();
+    window.addEventListener("resize", draw);
   });
 })();

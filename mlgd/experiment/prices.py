@@ -11,8 +11,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from mlgd import audit, compare
 from mlgd.schemes import NotApplicable
 from mlgd.spectra import Measure, Measures
@@ -21,8 +19,8 @@ from .fields import LEVELS, Family
 from .spots import hierarchy
 
 GAMMAS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-KAPPAS = (10.0, 100.0, 1e3, 1e4)
-TARGETS = tuple(float(f"{10.0**-e:.6g}") for e in np.arange(0.5, 5.01, 0.5))
+KAPPAS = tuple(10.0**j for j in range(1, 7))
+TARGETS = tuple(float(f"{10.0**-e:.6g}") for e in (0.5, 1, 2, 3, 4, 5))
 METHODS = ("multilevel", "fixed", "refine", "anchored", "corrected")
 
 

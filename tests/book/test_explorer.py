@@ -16,8 +16,15 @@ from mlgd.experiment.prices import prices
 DATA = Path(__file__).parents[2] / "book/data"
 TABLE = json.loads((DATA / "prices.json").read_text(encoding="utf-8"))
 
-# slider positions: gamma, log10 kappa (5: convex), log10 eps, log10 d0, coarsest level
-SETTINGS = [(3, 2, -2, 0, 1), (1.2, 5, -1.5, 0.5, 0), (2, 3, -3, -0.5, 2), (4.5, 1, -1, 1, -1), (2, 5, -2, 0, 1)]
+# slider positions: gamma, log10 kappa (6.1: convex), log10 eps, log10 d0, coarsest level
+SETTINGS = [
+    (3, 2, -2, 0, 1),
+    (1.2, 6.1, -1.5, 0.5, 0),
+    (2, 3, -3, -0.5, 2),
+    (4.5, 1, -1, 1, -1),
+    (2, 6.1, -2, 0, 1),
+    (3, 6, -2, 0, 1),
+]
 
 
 def test_every_formula_is_printed_once_as_a_function():
@@ -36,7 +43,7 @@ def test_sliders_show_what_compare_predicts(visit, html):
             slider = page.locator(f"#mlgd-explorer input[name={name}]")
             slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position)
         gamma, kappa, eps, d0, first = setting
-        mu = 0.0 if kappa == 5 else 10.0**-kappa
+        mu = 0.0 if kappa > 6 else 10.0**-kappa
         expected = compare(Problem(beta=1, c=1, d0=10.0**d0, gamma=gamma, mu=mu, first=first), 10.0**eps)
         shown = page.eval_on_selector_all(
             "#mlgd-explorer tr[data-method]", "rows => rows.map(r => [r.dataset.method, Number(r.dataset.cost)])"
@@ -122,7 +129,15 @@ def between(gamma, kappa, eps):
 def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
     page, problems = visit(html / "book" / "explorer.html")
     page.wait_for_selector("#mlgd-explorer tr[data-expected]")
-    for gamma, kappa, eps in ((3, 2, -2), (4.4, 2.7, -3.3), (1.5, 1, -0.5), (8, 4, -5)):
+    for gamma, kappa, eps in (
+        (3, 2, -2),
+        (4.4, 2.7, -3.3),
+        (1.5, 1, -0.5),
+        (8, 6, -5),
+        (1.5, 6, -0.5),
+        (8, 1, -5),
+        (3, 5.4, -1.2),
+    ):
         for name, position in (("gamma", gamma), ("kappa", kappa), ("eps", eps)):
             slider = page.locator(f"#mlgd-explorer input[name={name}]")
             slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position)
@@ -137,7 +152,7 @@ def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
     page.close()
 
 
-@pytest.mark.parametrize(("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1)])
+@pytest.mark.parametrize(("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1), (1e6, 1.5, 0.316228)])
 def test_the_table_is_what_compare_expects(kappa, gamma, eps):
     axes = TABLE["axes"]
     row = TABLE["prices"][axes["kappas"].index(kappa) * len(axes["gammas"]) + axes["gammas"].index(gamma)]
