@@ -7,6 +7,7 @@ these helps, every method is priced on what was measured, and the cheapest runs.
 """
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -14,7 +15,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from .audits import audit
+from .curvature import tried
 from .estimates import estimate
+from .hierarchy import LevelError
 from .plans import compare
 from .results import Result
 from .runs import Run
@@ -54,12 +57,14 @@ class Choices(Survey):
             if self.estimate <= self.aim and (gain < 1 or self.averaged > 1) and not self.errors.blind(self.here):
                 return self.end(self.x, self.estimate, f"{self.called} is fine enough")
             if self.bent:
-                return self.settle()
+                return self.settle(bent=True)
+            self.dithers()
             if self.averaged == 1 and self.goes_on(gain):
                 continue
+            if self.dither and math.isinf(self.up):
+                self.levels_again("no mean of more points is cheaper than levels")
             if math.isinf(self.up) or self.errors.tail <= LITTLE * self.aim:
                 return self.settle()
-            self.dithers()
             if self.rises():
                 return
         return self.settle()
@@ -70,7 +75,7 @@ class Choices(Survey):
         if self.averaged > 1 or len(self.errors.increments) < 2 or self.stale or kept > GAIN:
             return False
         left = self.errors.whole(kept / (1 - math.sqrt(kept)) ** 2 * now)  # what is left is what steps reduce least
-        if left > ENOUGH * self.aim:
+        if not left <= ENOUGH * self.aim:
             return False
         self.run.memory.step += 1
         why = "is fine enough, and a last step is not judged: those before it left at most"
@@ -79,17 +84,26 @@ class Choices(Survey):
 
     def judge(self, step: np.ndarray) -> float:
         """Take a step unless the gradient at its end says that the loss has grown: the share of the loss that is left."""
-        target, errors = self.x + step, self.errors
+        errors = self.errors
         self.run.memory.step += 1
+        for _ in range(6):
+            g = tried(self.gradient, self.x + step)
+            if g is not None:
+                break
+            if self.dither:
+                self.levels_again("a point of a mean is outside of the domain")
+                return 1.0
+            step = step / 4  # it led out of the domain
+        target = self.x + step
         self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step)))
-        g, before = self.gradient(target), errors.worth(self.here)
+        g, before = self.gradient(target), errors.worth(self.here)  # bought already, but where every step failed
         self.learn(step, g - self.g)
         there = self.look(target, g)
         if self.averaged == 1:
             errors.deepen(self.here, there)
             before = errors.worth(self.here)
         after = errors.worth(there)
-        gain = after / before if before else 1.0
+        gain = after / before if 0 < before < math.inf else 1.0
         fell = -float(np.vdot(self.g + g, step)) / 2  # by the trapezoidal rule, whatever the curvature
         self.short = max(1.0, fell / (before - after)) if gain < 1 and self.averaged == 1 else 1.0
         self.tell(
@@ -167,7 +181,7 @@ class Choices(Survey):
 
     def finer(self) -> float:
         """What two steps with the curvature of the next finer level cost."""
-        if self.here.level == self.i:
+        if self.here.level == self.top:
             return math.inf
         return 2 * (self.cost(self.i) + self.products * self.cost(self.here.level + 1))
 
@@ -175,7 +189,13 @@ class Choices(Survey):
         """Ask the next level; whether it says that this is enough."""
         before, previous, left = self.here, self.g, self.now
         self.averaged, self.short, self.i, self.arrived = (1, 1.0, self.i + 1, self.meter.total)
-        self.g = self.gradient(self.x)
+        try:
+            self.g = self.gradient(self.x)
+        except LevelError:
+            if not self.dither:
+                raise
+            self.levels_again("a point of a mean is outside of the domain")
+            return False
         self.pairs = []
         if self.errors.jumps > SMOOTH:
             self.errors.increments.append(self.g - previous)
@@ -183,6 +203,8 @@ class Choices(Survey):
             self.retake((previous,))
         self.here = self.look(self.x, self.g)
         self.weigh(before)
+        if self.dither:
+            self.doubt_means()
         now, tail = self.now, self.errors.tail
         self.tell(
             f"{self.called} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {tail:.2g}"
@@ -216,26 +238,25 @@ class Choices(Survey):
         if not self.errors.increments:
             self.basis = f"the gradient of {self.called}, whose own error can't be told"
 
-    def settle(self) -> None:
+    def settle(self, bent: bool = False) -> None:
         """No finer level can be had: say what is known, and try what can be planned where steps did not help."""
         self.rests()
         tail, i = self.errors.tail, self.i
         why = f"{self.called} is the finest" if i + 1 == len(self.h.levels) else (
             f"level {self.h.levels[i + 1]} costs {self.cost(i + 1):.3g} and {self.left:.3g} is left to pay"
         )  # fmt: skip
-        if self.here.downward:
-            self.why = (
-                f"the loss curves downwards by {self.here.least:.2g} in some direction: there may be no minimizer"
-            )
-        elif self.eps is None:
+        if self.eps is None:
             self.tell(f"{why}: as far as its own error goes, a loss of about {self.estimate:.2g}")
             self.status = "done"
         elif tail > ENOUGH * self.eps:
             self.tell(f"{why}, and errors beyond it cost about {tail:.2g}: eps = {self.eps:g} is out of reach")
-            if i + 1 < len(self.h.levels):
+            if i + 1 < len(self.h.levels) and not bent:
                 self.status, self.why = "budget", f"max_cost ends the run: {why}"
-        elif self.averaged == 1:
+        elif self.averaged == 1 and not bent:
             self.otherwise()
+        if self.here.downward and self.status == "missed":
+            least = self.here.least
+            self.why = f"the loss curves downwards by {least:.2g} in some direction: there may be no minimizer"
 
     def flat(self) -> None:
         """The gradient is zero: the end, unless the loss curves downwards from here."""
@@ -266,10 +287,10 @@ class Choices(Survey):
             method, self.x = plan.method, self.run.part(plan, self.x, allowed)
         else:
             method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
-            for _ in quasi_newton(
-                partial(self.h.value, self.level), memory, int(min(MOST, allowed / self.cost(self.i)))
-            ):
-                self.run.memory.step += 1
+            most = int(min(MOST, allowed / self.cost(self.i)))
+            with suppress(LevelError):  # a trial went too far
+                for _ in quasi_newton(partial(self.h.value, self.level), memory, most):
+                    self.run.memory.step += 1
             self.x = memory.y
         self.booked(method, since)
         self.g = self.gradient(self.x)

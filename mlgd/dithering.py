@@ -3,20 +3,21 @@
 Around y a level is asked at 4, 16, 64, ... points y + s and y - s, where the shifts s move the gradient by several cells of
 its errors (they are steps of the coarse model for random gradients of that size). An error that is another one at
 every point falls by half from one mean to the next, for four times the price: a ladder of rate two, whatever the levels cost.
-On a loss that is not quadratic a mean also smooths it, which no mean tells: nothing is promised.
+What of the error lasts is seen in the mean of an increment; on a loss that is not quadratic a mean also smooths it, which is
+seen in a mean over points half as far away. Both are looked at with every mean, as far as that is cheap; nothing is promised.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from .hierarchy import Hierarchy
 
-GOLDEN = np.array([0.8191725134, 0.6710436067, 0.5497004779])  # multiples modulo one fill a cube evenly
+DIRECTIONS = 8  # with fewer, some entries of the gradient hardly move
 TRIAL = 16  # points at which errors are tried for averaging out
-MEANS = 13  # means: over up to 4^13 points
+MOST = 4**8  # points of a mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,28 +34,28 @@ class Dither:
         return 4 ** (k - self.last + self.lead)
 
     def shifts(self, n: int) -> Iterator[np.ndarray]:
-        for j in range(1, n // 2 + 1):
-            shift = np.tensordot(4 * (j * GOLDEN % 1.0) - 2, self.directions, 1)
+        """The same points whenever they are asked for, those of fewer points among them."""
+        rng = np.random.default_rng(0)
+        for _ in range(n // 2):
+            shift = np.tensordot(rng.standard_normal(len(self.directions)), self.directions, 1)
             yield from (shift, -shift)
 
     def mean(self, value: Callable, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y), or past the last level a mean."""
         if k <= self.last:
             return value(k, y)
-        n = self.points(k)
-        return sum(value(self.level, y + shift) for shift in self.shifts(n)) / n
+        return self.over(partial(value, self.level), y, self.points(k))
 
-    def left(self, increment: Callable, y: np.ndarray) -> float:
-        """The share of the level's increment that is left in a mean."""
-        steps = np.array([increment(y + shift).ravel() for shift in self.shifts(TRIAL)])
-        size = math.sqrt((steps**2).sum(axis=1).mean())
-        return float(np.linalg.norm(steps.mean(axis=0))) / size if size else 1.0
+    def over(self, function: Callable, y: np.ndarray, n: int, scale: float = 1.0) -> np.ndarray:
+        return sum(function(y + scale * shift) for shift in self.shifts(n)) / n
 
     def ladder(self, h: Hierarchy) -> Hierarchy:
         """h up to the last level, then means."""
         cost = h.cost
         price = {k: cost(k) for k in h.levels if k <= self.last}
-        price |= {k: self.points(k) * cost(self.level) for k in range(self.last + 1, self.last + MEANS + 1)}
+        k = self.last + 1
+        while self.points(k) <= MOST and self.points(k) * cost(self.level) <= cost(h.levels[-1]):
+            price[k], k = self.points(k) * cost(self.level), k + 1
         return h._like(levels=tuple(price), cost=price.__getitem__, accuracy=None)
 
     def name(self, k: int) -> str:

@@ -27,6 +27,7 @@ class Errors:
     increments: list[np.ndarray] = field(default_factory=list)
     shapes: list[Look] = field(default_factory=list)
     means: bool = False  # whether levels are means over the same points: their errors may resemble one another
+    lasting: float = 0.0  # what of the errors of means does not average out, in loss
     depth: float = 2.0
     jumps: float = 0.0
 
@@ -55,8 +56,8 @@ class Errors:
     @property
     def ratio(self) -> float:
         """By what increments fall per level, in the mean over the last three."""
-        last = [float(np.linalg.norm(d)) for d in self.increments[-4:]]
-        falls = [b / a for a, b in pairwise(last) if a]
+        last = [size for d in self.increments[-4:] if (size := float(np.linalg.norm(d)))]
+        falls = [b / a for a, b in pairwise(last)]
         if len(falls) < 2:
             return max(falls[0], FASTEST) if falls else 0.5
         return max(math.prod(falls) ** (1 / len(falls)), falls[-1] / 2)
@@ -84,7 +85,7 @@ class Errors:
             return 0.0 if len(self.increments) > 1 and not self.size(-2) else math.inf
         share = beyond(self.ratio, self.cosine) if self.ratio < 0.9 else 1.0
         weights = [self.worth(s) / s.size**2 for s in self.shapes if s.size]
-        return (share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf]))
+        return max((share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf])), self.lasting)
 
     @property
     def before(self) -> float:
@@ -94,6 +95,8 @@ class Errors:
     def whole(self, now: float) -> float:
         """The loss where the level asked says `now`: errors beyond it that keep their direction add up with what is left."""
         tail = self.tail
+        if math.isinf(now + tail):
+            return math.inf
         return now + tail + (2 * max(self.cosine, 0.0) * math.sqrt(now * tail) if self.increments else 0.0)
 
     @property
@@ -114,10 +117,10 @@ class Errors:
     @property
     def doubt(self) -> str:
         """Why nothing is promised although all that can be seen is well."""
-        if len(self.increments) < 2:
-            return "fewer than three levels can't tell how errors fall, so nothing is promised"
-        if self.rough:
+        if sum(d.any() for d in self.increments) < 2:
+            return "fewer than three levels that differ can't tell how errors fall, so nothing is promised"
+        if self.rough or self.means:
             return "errors jump from point to point, which no gradient can rule out, so nothing is promised"
-        if len(self.increments) > 1 and not self.increments[-1].any() and any(d.any() for d in self.increments):
+        if not self.increments[-1].any():
             return "the last level asked repeats the one before: either is exact or the ladder stalls, so nothing is promised"
         return ""

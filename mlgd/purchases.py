@@ -63,8 +63,8 @@ class Journal:
         if self.names[self.at : self.at + 1] == [name]:
             self.at += 1
             return self.values[self.at - 1].copy()
+        value = taken(level, k, y)  # a failure is not kept, and leaves what follows it
         del self.names[self.at :], self.values[self.at :]
-        value = taken(level, k, y)
         if self.at * y.nbytes < LARGEST:
             self.names.append(name)
             self.values.append(value.copy())

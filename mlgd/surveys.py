@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .curvature import NOTHING, Look, first_length, look, tried
-from .dithering import GOLDEN, Dither
+from .dithering import DIRECTIONS, TRIAL, Dither
 from .errors import Errors
 from .hierarchy import LevelError
 from .purchases import Stop
@@ -56,7 +56,11 @@ class Survey:
         self.averaged, self.wrong = 1, False  # steps whose mean is taken; whether the last one was not
         self.short = 1.0  # by what the last step reduced the loss, over what was seen
         self.weighed, self.loss_then = run.start, 0.0  # where increments were last weighed, and the loss there
-        self.dither, self.tested = None, False  # means over points in place of levels; whether they were tried
+        self.real, self.dither, self.tested = (
+            self.h,
+            None,
+            False,
+        )  # the levels; means over points in place of levels; whether they were tried
         self.down: dict[int, float] = {}  # by rank of curvature: how far it is negative
         self.pairs: list[tuple[np.ndarray, np.ndarray, float]] = []  # steps, changes of the gradient, their products
         self.estimate, self.basis, self.why = math.inf, "", ""
@@ -71,6 +75,11 @@ class Survey:
     @property
     def called(self) -> str:
         return self.dither.name(self.level) if self.dither else f"level {self.level}"
+
+    @property
+    def top(self) -> int:
+        """The rank of the finest level that curvature may be taken from: means have that of their level."""
+        return self.h.levels.index(self.dither.last) if self.dither else self.i
 
     def cost(self, i: int) -> float:
         """The price of a level by rank, infinite where there is none or where it leaves nothing to go on with."""
@@ -132,8 +141,8 @@ class Survey:
     def coarse_look(self, x: np.ndarray, v: np.ndarray) -> Look:
         """What v means at x, by the finest curvature whose products cost a share of one gradient here."""
         since = self.meter.total
-        fits = [j for j in range(self.i + 1) if self.products * self.cost(j) <= SHARE * self.cost(self.i)]
-        j = min(max(max(fits, default=0), self.base), self.i)
+        fits = [j for j in range(self.top + 1) if self.products * self.cost(j) <= SHARE * self.cost(self.i)]
+        j = min(max(max(fits, default=0), self.base), self.top)
         below = partial(self.h.value, self.h.levels[j])
         self.known.setdefault(x.tobytes(), {})
         if v.any() and not self.reach:
@@ -151,7 +160,7 @@ class Survey:
                     "missed", f"the gradient of level {self.level} does not change with y: no minimizer is in sight"
                 )
             self.base = j + 1
-            return self.coarse_look(x, v) if j < self.i else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
+            return self.coarse_look(x, v) if j < self.top else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
         if found.products:
             self.products, self.stride = found.products + PROBES, found.along.length
         return found
@@ -164,7 +173,11 @@ class Survey:
             sizes = [float(np.linalg.norm(d)) for d in self.errors.increments]
             return self.drifts[j - 1][0] * (sizes[j - 1] / sizes[j - 2] if j > 1 and sizes[j - 2] else 0.5)
         if j not in self.drifts or self.drifts[j][1] < t / 2:
-            moved = [self.h.value(k, x + t * direction) - self.h.value(k, x) for k in self.h.levels[j : j + 2]]
+            levels = self.h.levels[j : j + 2]
+            there = [tried(partial(self.h.value, k), x + t * direction) for k in levels]
+            if any(v is None for v in there):
+                return self.drifts.get(j, (0.0,))[0]
+            moved = [v - self.h.value(k, x) for k, v in zip(levels, there, strict=True)]
             gap = (moved[1] - moved[0]) / t
             along, seen = (abs(float(np.vdot(gap, direction))), float(np.linalg.norm(basis @ gap.ravel())))
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
@@ -267,23 +280,61 @@ class Survey:
 
     def dithers(self) -> None:
         """Where errors jump from point to point and average out, means of a cheap level take the place of dearer levels."""
-        base = min(range(1, self.i + 1), key=lambda b: 4.0 ** (self.i - b) * self.cost(b), default=0)
-        if (
-            self.tested
-            or not base
-            or self.errors.jumps < SMOOTH
-            or 4.0 ** (self.i - base + 1) * self.cost(base) >= self.up
-        ):
+        base = min(range(self.i + 1), key=lambda b: 4.0 ** (self.i - b) * self.cost(b))
+        price = 4.0 ** (self.i - base + 1) * self.cost(base)
+        if self.tested or not self.i or self.errors.jumps < SMOOTH or price >= self.up:
             return
-        self.tested, since, level = True, self.meter.total, self.h.levels[base]
-        size = 2 * self.errors.size(base - 1) / math.sqrt(self.x.size)
-        draws = size * self.rng.standard_normal((len(GOLDEN), *self.x.shape))
+        self.tested, level = True, self.h.levels[base]
+        size = self.errors.size(min(base, self.i - 1)) * math.sqrt(2 / self.x.size)
+        draws = size * self.rng.standard_normal((DIRECTIONS, *self.x.shape))
         found = Dither(level, np.array([self.look(self.x, w).step for w in draws]), self.level, self.i - base)
-        left = found.left(lambda y: self.bought(level, y) - self.bought(self.h.levels[base - 1], y), self.x)
-        self.booked("curvature", since)
+        since = self.meter.total
+        try:
+            mean, each = self.lasts(found, TRIAL)
+        except LevelError:
+            return self.tell("errors jump from point to point, and points around are outside of the domain")
+        finally:
+            self.booked("curvature", since)
+        left = float(np.linalg.norm(mean)) / each if each else 1.0
         if left > 0.5:
             return self.tell(
                 f"errors jump from point to point and do not average out: {left:.0%} of them is left in a mean"
             )
-        self.dither, self.h, self.errors.means = found, found.ladder(self.h), True
-        self.tell(f"errors jump from point to point and average out: means of level {level} are asked from now on")
+        means = found.ladder(self.h)
+        if len(means.levels) > self.i + 1:
+            self.real, self.dither, self.h, self.errors.means = self.h, found, means, True
+            self.tell(f"errors jump from point to point and average out: means of level {level} are asked from now on")
+
+    def lasts(self, dither: Dither, n: int) -> tuple[np.ndarray, float]:
+        """The mean over points of an increment at the level, and the root mean square of one."""
+        fine = max(self.h.levels.index(dither.level) + 1, 1)
+        fine -= fine > self.h.levels.index(dither.last)
+        one, other = self.h.levels[fine], self.h.levels[fine - 1]
+        steps = np.array([self.bought(one, self.x + s) - self.bought(other, self.x + s) for s in dither.shifts(n)])
+        return steps.mean(axis=0), math.sqrt((steps**2).sum() / n)
+
+    def doubt_means(self) -> None:
+        """What of a mean's error lasts, or comes from smoothing a loss that bends; where that does not fall, levels are asked again."""
+        d, before, since = self.dither, self.errors.lasting, self.meter.total
+        n, rank = d.points(self.level), self.h.levels.index(d.level)
+        few = int(min(n, 4096, max(TRIAL, n * self.cost(rank) / self.cost(rank + 1))))
+        lasting, each = self.lasts(d, few + few % 2)
+        smoothing = self.g - d.over(partial(self.bought, d.level), self.x, n, scale=0.5)
+        self.booked("curvature", since)
+        self.errors.lasting = 0.0
+        for v, noise in ((lasting, each**2 / few), (smoothing, 2 * each**2 / n)):
+            more = 1 - 2 * noise / float(np.vdot(v, v)) if v.any() else 0.0  # than chance leaves
+            if more > 0:
+                self.errors.lasting = max(self.errors.lasting, more * self.errors.worth(self.look(self.x, v)))
+        if before and self.aim < self.errors.lasting > before / 2:
+            self.levels_again("what lasts of the errors does not average out")
+
+    def levels_again(self, why: str) -> None:
+        """Back from means to levels."""
+        self.tell(f"{why}: levels are asked again")
+        self.i = self.real.levels.index(self.dither.last)
+        self.h, self.dither, self.errors.lasting, self.errors.means = self.real, None, 0.0, False
+        del self.errors.increments[self.i :]
+        self.g = self.gradient(self.x)
+        self.here = self.look(self.x, self.g)
+        self.weigh()

@@ -34,9 +34,9 @@ def lasting(k, y):
     return rounding(k, y) + 0.05 * 2.0**-k * OFF[k]
 
 
-def run(evaluate, gamma, eps, levels=range(14), start=None):
+def run(evaluate, gamma, eps, levels=range(14), start=None, rng=0):
     h = Hierarchy(evaluate, lambda k: 2.0 ** (gamma * k), levels)
-    return minimize(h, np.zeros(D) if start is None else start, eps=eps, rng=0)
+    return minimize(h, np.zeros(D) if start is None else start, eps=eps, rng=rng)
 
 
 def peaked(y, warmth=0.1):
@@ -84,16 +84,34 @@ def test_one_level_that_repeats_another_proves_nothing(repeated):
 def test_fewer_than_three_levels_promise_nothing():
     found = run(lambda k, y: exact(y) + 1e-4 * 2.0**-k * OFF[k], 3, 1e-2, levels=range(2))
     assert (found.status, found.promise) == ("done", "none")
-    assert "fewer than three levels" in found.message
+    assert "fewer than three levels that differ" in found.message
 
 
 def test_rounding_averages_out_for_less_than_the_levels_that_it_would_take():
     """By levels the target takes a gradient of level 5 at least, at this rate a price of 2^30."""
-    found = run(rounding, 6, 1e-3)
-    assert loss(found.y) <= 1e-3
-    assert found.cost < 0.01 * 2.0**30
-    assert any("average out: means of level" in told for told in found.choices)
-    assert found.promise == "none"
+    runs = [run(rounding, 6, 1e-3, rng=seed) for seed in range(6)]
+    assert np.mean([loss(found.y) for found in runs]) <= 1e-3
+    assert max(found.cost for found in runs) < 1e-3 * 2.0**30
+    assert all(any("average out: means of level" in told for told in found.choices) for found in runs)
+    assert {found.promise for found in runs} == {"none"}
+    assert all(sum(found.cost_by_purpose.values()) == pytest.approx(found.cost) for found in runs)
+
+
+def test_means_are_given_up_where_the_loss_bends_or_a_point_leaves_the_domain():
+    """Rounding on a loss that is not quadratic, and within walls: a mean smooths it, or has no value."""
+
+    def bends(k, y):
+        grid = 0.2 * 2.0**-k / np.sqrt(D)
+        return grid * np.round((np.sinh(3 * (y - TARGET)) + exact(y)) / grid)
+
+    found = run(bends, 4, 1e-4)
+    assert found.status == "done"
+    assert float((np.cosh(3 * (found.y - TARGET)) - 1).sum()) / 3 + loss(found.y) <= 2e-4
+
+    def walls(k, y):
+        return rounding(k, y) if np.linalg.norm(y - TARGET) < 1.5 * np.linalg.norm(TARGET) else y * np.nan
+
+    assert run(walls, 4, 1e-2).status != "failed"
 
 
 def test_errors_that_stay_are_not_averaged():
@@ -120,7 +138,6 @@ def test_a_mean_is_of_points_and_their_opposites_and_keeps_a_linear_gradient():
     off = [np.linalg.norm(spread.mean(coarse.value, k, y) - exact(y)) for k in (2, 4, 6)]
     assert off[1] < off[0] / 2
     assert off[2] < off[1] / 1.5
-    assert spread.left(lambda z: coarse.step(2, z), y) < 0.5 < spread.left(lambda z: OFF[0], y)
 
 
 def test_a_budget_that_pays_for_no_finer_level_is_named():
