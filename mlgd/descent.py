@@ -44,8 +44,8 @@ def minimize(
     `loss` is recorded at about 200 steps, uncharged. `callback(state)` is called after every step and ends the run by
     returning True or raising StopIteration; `max_cost` ends it before the evaluation that would pass that price. A level
     that fails on the way (an exception, another shape, a number that is not finite) ends it with status 'failed' and the
-    output so far; an interrupt, and an error of your callback or loss, are raised again with the result on them,
-    `error.result`. `checkpoint` is a path: where the run stands is written there every few seconds, and a run that finds
+    output so far (without a plan, a step that leads to such a point is shortened first); an interrupt, and an error of your
+    callback or loss, are raised again with the result on them, `error.result`. `checkpoint` is a path: where the run stands is written there every few seconds, and a run that finds
     the file of its own beginning goes on from it, bit for bit. `executor` (of concurrent.futures' shape) evaluates the
     levels of one call at once; the result is the same.
 
