@@ -115,7 +115,7 @@ class Run:
         """Make all steps, or as many as there can be."""
         plan, memory, status, message, error = self.plan, self.memory, "done", "", None
         self.begin, self.lined, self.due = (time.monotonic(), memory.step), 0.0, 0.0  # of the line, and of anything
-        self.watched = bool(self.keeper or self.callback or self.progress)
+        self.watched, self.bar = bool(self.keeper or self.callback or self.progress), None
         try:
             if plan is not None and not memory.rows:
                 log.info("%s: %d steps, expected price %.4g", plan.method, plan.steps, plan.expected_cost)
@@ -174,13 +174,28 @@ class Run:
         self.due = 0.0 if self.callback else min(waits)
 
     def show(self, end: str = "") -> None:
-        """A line that says how far the run is, what it has paid and how long it will take."""
-        if self.progress and self.plan is not None:
-            now, step, steps = time.monotonic(), self.memory.step, self.plan.steps
-            self.lined, (begin, first) = now + LINE, self.begin
-            left = (now - begin) * (steps - step) / max(1, step - first)
-            line = f"\r{step} of {steps} steps ({step / steps:.0%}), price {self.meter.total:.3g}, {left:.0f} s left "
-            print(line, end=end, file=sys.stderr, flush=True)
+        """How far the run is, what it has paid and how long it will take: tqdm's line where it is installed, else a plain one."""
+        if not self.progress or self.plan is None:
+            return
+        now, step, steps, price = time.monotonic(), self.memory.step, self.plan.steps, f"price {self.meter.total:.3g}"
+        self.lined, (begin, first) = now + LINE, self.begin
+        if self.bar is None:
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                self.bar = False
+            else:
+                self.bar = tqdm(total=steps, initial=first, unit="step", file=sys.stderr, mininterval=0.0)
+        if self.bar:
+            self.bar.set_postfix_str(price, refresh=False)
+            self.bar.update(step - self.bar.n)
+            if end:
+                self.bar.refresh()
+                self.bar.close()
+            return
+        left = (now - begin) * (steps - step) / max(1, step - first)
+        line = f"\r{step} of {steps} steps ({step / steps:.0%}), {price}, {left:.0f} s left "
+        print(line, end=end, file=sys.stderr, flush=True)
 
     def far(self, times: float) -> bool:
         """Whether the iterate is this many d0 away from the start."""

@@ -1,6 +1,7 @@
 """What a run does by the clock, with a clock of our own: the line it shows, how often it looks, when it writes a file."""
 
 import io
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,6 +36,7 @@ def by_hand(steps):
 
 
 def test_the_line_says_how_far_and_how_long(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(Keeper, "write", lambda self, content: save(self.path, content) or "")
     minimize(*by_hand(100), rng=0, checkpoint=tmp_path / "file", callback=lambda state: state.step == 20)
     stream, clock = Stream(), Clock(0.0)
