@@ -30,7 +30,8 @@ CELLS = [
     (8.0, 1e4, 0),
 ]
 LINEAR = ("Nesterov, coarse to fine", "plain telescope", "accelerated telescope", "scheduled telescope")
-TOOL = range(300, 310)  # instances that nothing was tuned on, and that the tool's author did not look at
+# instances that nothing was tuned on, and that the tool's author did not look at
+TOOL = (*range(300, 310), *range(400, 410))
 PATIENCE = 100_000  # evaluations after which a run of the tool is broken off (its status is then "failed")
 
 
