@@ -15,7 +15,7 @@ SHORT = {
     "accelerated telescope": ("A", "#999933"),
     "scheduled telescope": ("S", plots.BLUE),
     "anchored telescope": ("R", plots.PURPLE),
-    "corrected, dithered": ("D", "#117733"),
+    "corrected, dithered": ("D", "#BBCC33"),
 }
 SECOND_ORDER = (
     "CG, coarse to fine",
@@ -59,7 +59,9 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
         strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
         ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
-        shown = f"{letter} {tiny(price)}\n" + (f"×{digits(ratio)}" if np.isfinite(ratio) else "alone")
+        shown = f"{letter} {tiny(price)}\n" + (
+            "alone" if np.isinf(ratio) else f"×{digits(ratio)}" if ratio < 1e4 else f"×1e{np.log10(ratio):.0f}"
+        )
         ax.text(x, y, shown, ha="center", va="center", fontsize=8, color="black")
     if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
         x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)
