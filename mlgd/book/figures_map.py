@@ -34,11 +34,20 @@ def digits(number: float, count: int = 2) -> str:
     return f"{float(f'{number:.{count}g}'):,.0f}" if number >= 10 ** (count - 1) else f"{number:.{count}g}"
 
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def tiny(price: float) -> str:
-    """A price that fits into a square of the map."""
+    """A price of any size in a few letters."""
     if price >= 0.01:
         return digits(price, 3 if price >= 1 else 2)
-    return f"{price:.0e}".replace("e-0", "e-")
+    front, power = f"{price:.0e}".split("e")
+    return f"{front}·10{str(int(power)).translate(RAISED)}"
+
+
+def power(number: float) -> str:
+    """The nearest power of ten, where digits would not fit into a square of the map."""
+    return f"10{str(round(np.log10(number))).translate(RAISED)}"
 
 
 def part(eps: float) -> str:
@@ -59,9 +68,8 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
         strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
         ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
-        shown = f"{letter} {tiny(price)}\n" + (
-            "alone" if np.isinf(ratio) else f"×{digits(ratio)}" if ratio < 1e4 else f"×1e{np.log10(ratio):.0f}"
-        )
+        far = "alone" if np.isinf(ratio) else f"×{digits(ratio) if ratio < 1000 else power(ratio)}"
+        shown = f"{letter} {tiny(price) if price >= 0.01 else power(price)}\n{far}"
         ax.text(x, y, shown, ha="center", va="center", fontsize=8, color="black")
     if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
         x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)
