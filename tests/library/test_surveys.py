@@ -5,6 +5,7 @@ import pytest
 
 from mlgd import Hierarchy, minimize
 from mlgd.dithering import Dither
+from mlgd.errors import Errors
 
 D = 40
 RNG = np.random.default_rng(11)
@@ -156,3 +157,11 @@ def test_a_budget_that_pays_for_no_finer_level_is_named():
     assert (found.status, found.promise) == ("budget", "none")
     assert found.message.startswith("max_cost ends the run")
     assert found.cost <= 0.5 * whole.cost
+
+
+def test_errors_of_means_over_shared_points_are_taken_to_be_unrelated():
+    """A mean of 4 n points whose first n are another's: the rest of its error is a third of the difference's square."""
+    falling = [2.0**-k * OFF[k] for k in range(3)]
+    means, levels = (Errors(alone=False, increments=falling, jumps=1.0, means=m) for m in (True, False))
+    assert means.cosine == 0.0
+    assert levels.cosine == pytest.approx(-0.4)  # -r/(1 + r^2) at r = 1/2: directions of their own
