@@ -138,7 +138,7 @@ class Run:
         finally:
             self.show("\n")
         self.keep()  # before the last record, which a longer run does not have
-        if self.far(FAR):
+        if not self.away <= FAR:
             status, message = "diverged", (
                 f"the iterate left the region the theorem allows before step {memory.step}: the best output so far is "
                 "returned; check that beta is not too small, and that the levels approximate one gradient"
@@ -150,10 +150,12 @@ class Run:
         """After a step that someone waits for: look, keep and tell."""
         memory, meter = self.memory, self.meter
         if not memory.step % self.every:
-            if self.far(FAR):
+            away = self.away
+            if not away <= FAR:
                 raise Stop("diverged")
-            self.record()
-        self.clock()
+            self.record(away)
+        if self.watched:
+            self.clock()
         if self.callback is not None:  # last: a callback that stops the run leaves a whole step behind
             paid = meter.total, meter.by_level
             try:
@@ -197,17 +199,18 @@ class Run:
         line = f"\r{step} of {steps} steps ({step / steps:.0%}), {price}, {left:.0f} s left "
         print(line, end=end, file=sys.stderr, flush=True)
 
-    def far(self, times: float) -> bool:
-        """Whether the iterate is this many d0 away from the start."""
+    @property
+    def away(self) -> float:
+        """How many d0 the iterate is away from the start."""
         moved = self.memory.y - self.start
-        return not float(np.vdot(moved, moved)) ** 0.5 <= times * self.d0
+        return float(np.vdot(moved, moved)) ** 0.5 / self.d0
 
-    def record(self) -> None:
+    def record(self, away: float | None = None) -> None:
         memory, output, value = self.memory, self.output, np.nan
         if self.loss is not None:
             value = float(self.loss(output.copy()))
         memory.rows.append((memory.step, self.meter.total, value))
-        if value <= memory.best if self.loss is not None else not self.far(NEAR):
+        if value <= memory.best if self.loss is not None else (self.away if away is None else away) <= NEAR:
             memory.best, memory.safe = value, output
 
     def result(self, status: str, message: str, error: Exception | None, judged: bool) -> Result:
