@@ -26,10 +26,22 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "Adversary": "adversary", "Hierarchy": "hierarchy", "LevelError": "hierarchy", "Plan": "schemes", "Problem": "schemes",
-    "Result": "results", "Schedule": "jumps", "Telescope": "anchors", "audit": "audits", "compare": "plans",
-    "estimate": "estimates", "flow": "jumps", "minimize": "descent", "plan": "plans", "tuned": "plans",
-}  # fmt: skip
+    "Adversary": "adversary",
+    "Hierarchy": "hierarchy",
+    "LevelError": "hierarchy",
+    "Plan": "schemes",
+    "Problem": "schemes",
+    "Result": "results",
+    "Schedule": "jumps",
+    "Telescope": "anchors",
+    "audit": "audits",
+    "compare": "plans",
+    "estimate": "estimates",
+    "flow": "jumps",
+    "minimize": "descent",
+    "plan": "plans",
+    "tuned": "plans",
+}
 
 __all__ = sorted(_HOMES)
 

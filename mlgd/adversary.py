@@ -37,7 +37,16 @@ class Adversary(Hierarchy):
     1465
     """
 
-    def __init__(self, eps: float, d0: float, beta: float, gamma: float, c: float, mu: float = 0.0, sign: int = +1):
+    def __init__(
+        self,
+        eps: float,
+        d0: float,
+        beta: float,
+        gamma: float,
+        c: float,
+        mu: float = 0.0,
+        sign: int = +1,
+    ):
         for name, given in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
             positive(name, given)
         if not 0 <= mu <= beta:
@@ -53,17 +62,33 @@ class Adversary(Hierarchy):
         flatness = mu or 8 * eps / d0**2
         delta = math.sqrt(8 * mu * eps) if mu else flatness * d0
         blind_below = 1 - math.frexp(delta)[1]  # the least k with 2^-k <= delta
-        used = delta * 2.0 ** (blind_below - 1)  # in [1/2, 1): the share of the last blind level that delta takes
+        used = delta * 2.0 ** (
+            blind_below - 1
+        )  # in [1/2, 1): the share of the last blind level that delta takes
         shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
         levels = range(min(first_level(c), blind_below - 1), blind_below + HEADROOM + 1)
         bound = formulas.LOWER_STRONG if mu else formulas.LOWER_CONVEX
         vars(self).update(
-            eps=eps, d0=d0, beta=beta, gamma=gamma, c=c, mu=mu, sign=sign, flatness=flatness, delta=delta,
-            blind_below=blind_below, shift=shift, start=np.zeros(1 + BASE_SIZE),
-            base=biased(self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], alternate=True),
+            eps=eps,
+            d0=d0,
+            beta=beta,
+            gamma=gamma,
+            c=c,
+            mu=mu,
+            sign=sign,
+            flatness=flatness,
+            delta=delta,
+            blind_below=blind_below,
+            shift=shift,
+            start=np.zeros(1 + BASE_SIZE),
+            base=biased(
+                self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], alternate=True
+            ),
             minimizer=np.array([-sign * delta / flatness, *np.zeros(BASE_SIZE)]),
-            lower_bound=formulas.value(bound, eps=eps, gamma=gamma, c=c, **({"mu": mu} if mu else {"d0": d0})),
-        )  # fmt: skip
+            lower_bound=formulas.value(
+                bound, eps=eps, gamma=gamma, c=c, **({"mu": mu} if mu else {"d0": d0})
+            ),
+        )
         self.reset()
         super().__init__(self._answer, self._price, levels)
 
@@ -82,15 +107,21 @@ class Adversary(Hierarchy):
         """A_k(y), charged: (lambda v, A0(z)) below the blind level, (lambda v +- delta, A0(z)) from there on."""
         tilt, y = self._tilt(k), np.asarray(y, float)
         if y.shape != self.start.shape:
-            raise LevelError(f"this instance has points of shape {self.start.shape}; got {y.shape}: start at .start")
+            raise LevelError(
+                f"this instance has points of shape {self.start.shape}; got {y.shape}: start at .start"
+            )
         self._meter[k] = self._meter.get(k, 0) + 1
-        return np.concatenate([[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])])
+        return np.concatenate(
+            [[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])]
+        )
 
     def point(self, y: np.ndarray) -> np.ndarray:
         """y as floats, its shape refused if it is not this instance's; asks no level, so that nothing is charged."""
         y = np.array(y, dtype=float)
         if y.shape != self.start.shape or not np.isfinite(y).all():
-            raise ValueError(f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}")
+            raise ValueError(
+                f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}"
+            )
         return y
 
     def potential(self, k: int, y: np.ndarray) -> float:
@@ -99,7 +130,9 @@ class Adversary(Hierarchy):
         It is the same for both signs below the blind level, so it separates nothing there.
         """
         tilt, z = self._tilt(k), np.asarray(y[1:], float)
-        drift = self.base.evaluate(k + self.shift, np.zeros(BASE_SIZE))  # the base's gradient vanishes at 0
+        drift = self.base.evaluate(
+            k + self.shift, np.zeros(BASE_SIZE)
+        )  # the base's gradient vanishes at 0
         return float(self._base_gap(z) + self.flatness / 2 * y[0] ** 2 + tilt * y[0] + drift @ z)
 
     # --- the meter ---

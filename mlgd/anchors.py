@@ -48,11 +48,15 @@ class Anchored(Telescope):
             )
         a = np.ones(self.p.size) if coefficients is None else np.array(coefficients, float)
         if a.shape != self.p.shape or not ((a >= 0) & (a <= 1)).all():
-            raise ValueError(f"coefficients: one in [0, 1] for each of the levels {self.levels}; got {coefficients!r}")
+            raise ValueError(
+                f"coefficients: one in [0, 1] for each of the levels {self.levels}; got {coefficients!r}"
+            )
         a[: self._prefix] = 1.0  # the prefix is evaluated at every call, nothing of it is sampled
         point = self.h.point(at)
         point.flags.writeable = False
-        vars(self).update(reference=point, coefficients=a, kept={} if kept is None else kept, _constant=None)
+        vars(self).update(
+            reference=point, coefficients=a, kept={} if kept is None else kept, _constant=None
+        )
 
     @property
     def base(self) -> dict[int, float]:
@@ -64,7 +68,9 @@ class Anchored(Telescope):
     def _sampled(self, i: int, y: np.ndarray) -> np.ndarray:
         return super()._sampled(i, y) - self.coefficients[i] * super()._sampled(i, self.reference)
 
-    def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
+    def combine(
+        self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None
+    ) -> Draw:
         """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
         evaluate, paid = evaluate or (lambda needs, y: [self.h.part(need, y) for need in needs]), {}
         if (self.coefficients == 1).all() and np.array_equal(
@@ -87,13 +93,17 @@ class Anchored(Telescope):
 
     def reference_cost(self, calls: int) -> float:
         """The mean price of what is evaluated at the reference in that many calls elsewhere."""
-        missed = {(False, k): 0.0 for k in self.base}  # by need: the chance that one call does without it
+        missed = {
+            (False, k): 0.0 for k in self.base
+        }  # by need: the chance that one call does without it
         for i in range(self._prefix, self.p.size):
             for need in self.h.parts(self.levels[i]) if self.coefficients[i] else ():
                 missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
         return float(sum((1 - q**calls) * self.h.cost(k) for (_, k), q in missed.items()))
 
-    def _recall(self, needs: Sequence[Need], evaluate: Callable, paid: dict[int, float]) -> list[np.ndarray]:
+    def _recall(
+        self, needs: Sequence[Need], evaluate: Callable, paid: dict[int, float]
+    ) -> list[np.ndarray]:
         """Values at the reference: kept ones, and the others evaluated, paid and kept."""
         if missing := tuple(need for need in needs if need not in self.kept):
             self.kept.update(zip(missing, evaluate(missing, self.reference), strict=True))
@@ -102,7 +112,9 @@ class Anchored(Telescope):
         return [self.kept[need] for need in needs]
 
 
-def epoch_price(h: Hierarchy, levels: Sequence[int], probabilities: Sequence[float], steps: int) -> float:
+def epoch_price(
+    h: Hierarchy, levels: Sequence[int], probabilities: Sequence[float], steps: int
+) -> float:
     """The exact mean price of that many draws, the first of which is made at the reference and needs one fine value."""
     if steps == 1 or len(levels) == 1:
         return float(h.cost(levels[-1])) * (steps if len(levels) == 1 else 1)
@@ -110,4 +122,6 @@ def epoch_price(h: Hierarchy, levels: Sequence[int], probabilities: Sequence[flo
     return telescope.reference_cost(steps - 1) + (steps - 1) * telescope.expected_cost()
 
 
-Telescope.anchored = Anchored  # a constructor beside `for_accuracy` and `cheapest`, in a file of its own
+Telescope.anchored = (
+    Anchored  # a constructor beside `for_accuracy` and `cheapest`, in a file of its own
+)

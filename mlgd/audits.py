@@ -14,7 +14,10 @@ from .hierarchy import Hierarchy, function, positive, shown
 from .plans import Problem
 from .rates import Line, Regularity, beyond, line, regularity
 
-NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Monte Carlo rate; a wider one tells nothing
+NEAR_TWO = (
+    1.6,
+    2.5,
+)  # a range of gamma around 2 that lies in here is the Monte Carlo rate; a wider one tells nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +95,20 @@ class Audit:
         """
         accuracy = self.bias.copy()
         if not self.referred:
-            accuracy += self.increment[-1] * self.tail if len(self.levels) > 1 else self.of.accuracy(self.levels[-1])
+            accuracy += (
+                self.increment[-1] * self.tail
+                if len(self.levels) > 1
+                else self.of.accuracy(self.levels[-1])
+            )
         accuracy = np.maximum(accuracy, max(1e-16 * self.coarse_norm, 1e-300))
-        accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # a level is no worse than those after it are
+        accuracy = np.maximum.accumulate(accuracy[::-1])[
+            ::-1
+        ]  # a level is no worse than those after it are
         return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
 
-    def problem(self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0) -> Problem:
+    def problem(
+        self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0
+    ) -> Problem:
         """A Problem with the measured gamma, c and first level; `scale`, an estimate's, gives all the rest.
 
         Of a range it takes the safe end: the largest beta and d0, the smallest mu.
@@ -112,11 +123,18 @@ class Audit:
             if given != {"beta": None, "d0": None, "mu": 0.0}:
                 raise ValueError("give either an estimate or beta=, d0= and mu=, not both")
             if not hasattr(scale, "measures"):
-                raise ValueError(f"problem takes what estimate(h, y0) returned, or beta=, d0=, mu=; got {shown(scale)}")
+                raise ValueError(
+                    f"problem takes what estimate(h, y0) returned, or beta=, d0=, mu=; got {shown(scale)}"
+                )
             if math.isinf(scale.beta.high):
                 raise ValueError(f"the estimate could not tell beta ({scale.notes[0]})")
             far = scale.d0.high if math.isfinite(scale.d0.high) else scale.d0.best
-            given = {"beta": scale.beta.high, "d0": far, "mu": scale.mu.low, "measures": scale.measures}
+            given = {
+                "beta": scale.beta.high,
+                "d0": far,
+                "mu": scale.mu.low,
+                "measures": scale.measures,
+            }
         elif beta is None or d0 is None:
             raise ValueError("problem needs beta= and d0=, or what estimate(h, y0) returned")
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
@@ -130,11 +148,24 @@ class Audit:
             rows.append(f"{k:5d}" + "".join(f"  {x:10.3g}" for x in numbers) + used)
         low, high = self.gamma_range
         law = f"gamma = {self.gamma:.3f} ({low:.3f} to {high:.3f}), c = {self.c:.3g}, R2 = {self.r2:.4f}: {self.regime}"
-        order = "" if math.isnan(self.field.order) else f", they change like distance^{self.field.order:.2f}"
-        return "\n".join([*rows, law, f"increments are {self.regularity}{order}", *(f"! {w}" for w in self.warnings)])
+        order = (
+            ""
+            if math.isnan(self.field.order)
+            else f", they change like distance^{self.field.order:.2f}"
+        )
+        return "\n".join(
+            [
+                *rows,
+                law,
+                f"increments are {self.regularity}{order}",
+                *(f"! {w}" for w in self.warnings),
+            ]
+        )
 
 
-def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None, *, levels=None) -> Audit:
+def audit(
+    h: Hierarchy, points: Iterable, reference: Callable | None = None, *, levels=None
+) -> Audit:
     """Measure a hierarchy at some points: exact, one evaluation per level and point, nothing sampled.
 
     Bias is the distance to `reference(y)` (to the finest level when there is none). The rate gamma comes from how the
@@ -154,21 +185,37 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None, *, 
         raise ValueError(f"audit measures a Hierarchy; got {shown(h)}")
     points, h = _points(h, points), h if levels is None else h.only(levels)
     referred = reference is not None
-    truths = np.array([_truth(function("reference", reference), y) for y in points]) if referred else None
+    truths = (
+        np.array([_truth(function("reference", reference), y) for y in points])
+        if referred
+        else None
+    )
     values = {k: np.array([h.value(k, y) for y in points]) for k in h.levels}
     stack, price = np.array(list(values.values())), np.array([float(h.cost(k)) for k in h.levels])
     increments = np.diff(stack, axis=0, prepend=0.0)
     distance, gap = _norms(stack - (truths if referred else stack[-1])), _norms(increments)
     sample, floor = distance if referred else gap, 1e-13 * float(_norms(stack).max())
     usable = [i for i in range(0 if referred else 1, len(price)) if sample[i].max() > floor]
-    law = line(price, np.sqrt((sample**2).mean(axis=1)), usable)  # the mean square moves less than the largest
+    law = line(
+        price, np.sqrt((sample**2).mean(axis=1)), usable
+    )  # the mean square moves less than the largest
     report = Audit(
-        h, tuple(points), values, referred, distance.max(axis=1), gap.max(axis=1), price, law,
-        regularity(points, increments, floor), float(gap[0].max()),
-    )  # fmt: skip
+        h,
+        tuple(points),
+        values,
+        referred,
+        distance.max(axis=1),
+        gap.max(axis=1),
+        price,
+        law,
+        regularity(points, increments, floor),
+        float(gap[0].max()),
+    )
     if report.gamma > 0:  # the prefactor belongs to the largest
         used = list(law.used)
-        c = 2.0 ** float(np.mean(np.log2(price[used]) / report.gamma + np.log2(sample.max(axis=1)[used])))
+        c = 2.0 ** float(
+            np.mean(np.log2(price[used]) / report.gamma + np.log2(sample.max(axis=1)[used]))
+        )
         report = replace(report, c=c * (1.0 if referred else report.tail))
     return replace(report, warnings=tuple(_warnings(report, usable)))
 
@@ -180,7 +227,9 @@ def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
     except TypeError:
         given = []
     if not given:
-        raise ValueError(f"audit needs at least one point, as in audit(h, [y0, y1]); got {shown(points)}")
+        raise ValueError(
+            f"audit needs at least one point, as in audit(h, [y0, y1]); got {shown(points)}"
+        )
     numbers = all(np.isscalar(p) or getattr(p, "ndim", 1) == 0 for p in given)
     found = [h.point(p) for p in ([given] if numbers else given)]
     if len({p.shape for p in found}) > 1:
@@ -191,7 +240,9 @@ def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
 def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:
     value = np.asarray(reference(y.copy()), float)
     if value.shape != y.shape or not np.isfinite(value).all():
-        raise ValueError(f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}")
+        raise ValueError(
+            f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}"
+        )
     return value
 
 
@@ -227,7 +278,9 @@ def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
     allowed = (accuracy + (0.0 if a.referred else accuracy[-1])) * (1 + 1e-9)
     if claimed := named(np.flatnonzero(a.bias > allowed)):
         yield f"the bias exceeds the declared accuracy at levels {claimed}: plan on this report, which declares what it measured"
-    if broken := named(i for i in range(1, n) if a.increment[i] > (accuracy[i] + accuracy[i - 1]) * (1 + 1e-9)):
+    if broken := named(
+        i for i in range(1, n) if a.increment[i] > (accuracy[i] + accuracy[i - 1]) * (1 + 1e-9)
+    ):
         yield f"increments break their law at levels {broken} (above the sum of two accuracies): declare larger accuracies"
     if a.coarse_norm > 3 * accuracy[0]:
         yield (

@@ -29,9 +29,13 @@ class Keeper:
             raise TypeError(f"checkpoint must be the path of a file; got {path!r}")
         self.path, self.due = Path(path), 0.0
         if self.path.is_dir():
-            raise ValueError(f"checkpoint must be the path of a file; {self.path} is a folder: add a name to it")
+            raise ValueError(
+                f"checkpoint must be the path of a file; {self.path} is a folder: add a name to it"
+            )
         if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint can't be written: there is no folder {self.path.parent}; make it first")
+            raise ValueError(
+                f"checkpoint can't be written: there is no folder {self.path.parent}; make it first"
+            )
         self.content = load(self.path) if self.path.exists() else None
 
     def compare(self, fingerprint: dict) -> None:
@@ -89,7 +93,10 @@ def load(path: Path) -> dict:
     """Read such a file; no code in it is ever run, and tuples come back as lists."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            text, arrays = file["text"].tobytes(), [file[f"arr_{i}"] for i in range(len(file.files) - 1)]
+            text, arrays = (
+                file["text"].tobytes(),
+                [file[f"arr_{i}"] for i in range(len(file.files) - 1)],
+            )
 
         def unpack(tree: dict):
             if tree.keys() == {"array"}:
@@ -100,9 +107,13 @@ def load(path: Path) -> dict:
     except PermissionError:
         raise
     except Exception:  # a damaged archive raises whatever its first bad byte leads to
-        raise ValueError(f"the checkpoint {path} is damaged or not one of mlgd's: delete it to start anew") from None
+        raise ValueError(
+            f"the checkpoint {path} is damaged or not one of mlgd's: delete it to start anew"
+        ) from None
     if tree.get("format") != FORMAT:
-        raise ValueError(f"the checkpoint {path} has the format {tree.get('format')!r}; this version reads {FORMAT!r}")
+        raise ValueError(
+            f"the checkpoint {path} has the format {tree.get('format')!r}; this version reads {FORMAT!r}"
+        )
     return tree["content"]
 
 

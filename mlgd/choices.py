@@ -54,7 +54,11 @@ class Choices(Survey):
                     continue
             self.record(self.x, self.errors.whole(self.now))
             self.weigh_anew()
-            if self.estimate <= self.aim and (gain < 1 or self.averaged > 1) and not self.errors.blind(self.here):
+            if (
+                self.estimate <= self.aim
+                and (gain < 1 or self.averaged > 1)
+                and not self.errors.blind(self.here)
+            ):
                 return self.end(self.x, self.estimate, f"{self.called} is fine enough")
             if self.bent:
                 return self.settle(bent=True)
@@ -74,7 +78,9 @@ class Choices(Survey):
         kept, now = max(self.kept[-2:]), self.now
         if self.averaged > 1 or len(self.errors.increments) < 2 or self.stale or kept > GAIN:
             return False
-        left = self.errors.whole(kept / (1 - math.sqrt(kept)) ** 2 * now)  # what is left is what steps reduce least
+        left = self.errors.whole(
+            kept / (1 - math.sqrt(kept)) ** 2 * now
+        )  # what is left is what steps reduce least
         if not left <= ENOUGH * self.aim:
             return False
         self.run.memory.step += 1
@@ -95,8 +101,13 @@ class Choices(Survey):
                 return 1.0
             step = step / 4  # it led out of the domain
         target = self.x + step
-        self.reach = max(self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step)))
-        g, before = self.gradient(target), errors.worth(self.here)  # bought already, but where every step failed
+        self.reach = max(
+            self.reach, float(np.linalg.norm(target - self.y0)), float(np.linalg.norm(step))
+        )
+        g, before = (
+            self.gradient(target),
+            errors.worth(self.here),
+        )  # bought already, but where every step failed
         self.learn(step, g - self.g)
         there = self.look(target, g)
         if self.averaged == 1:
@@ -104,13 +115,17 @@ class Choices(Survey):
             before = errors.worth(self.here)
         after = errors.worth(there)
         gain = after / before if 0 < before < math.inf else 1.0
-        fell = -float(np.vdot(self.g + g, step)) / 2  # by the trapezoidal rule, whatever the curvature
+        fell = (
+            -float(np.vdot(self.g + g, step)) / 2
+        )  # by the trapezoidal rule, whatever the curvature
         self.short = max(1.0, fell / (before - after)) if gain < 1 and self.averaged == 1 else 1.0
         self.tell(
             f"a step on {self.called} with the curvature of level {self.h.levels[self.here.level]} took the loss from about "
             f"{before:.2g} to {after:.2g}"
         )
-        jumps = errors.rough and not self.dither and gain > GAIN and after <= 6 * errors.fresh  # means jump together
+        jumps = (
+            errors.rough and not self.dither and gain > GAIN and after <= 6 * errors.fresh
+        )  # means jump together
         noisy = self.averaged > 1 or jumps
         if noisy:
             self.averaged += 1
@@ -150,7 +165,9 @@ class Choices(Survey):
         if now <= goal:
             return False
         up = (1 + enough) * self.up
-        if self.errors.jumps <= SMOOTH and (enough or now >= tail):  # no finer level helps before its error counts
+        if self.errors.jumps <= SMOOTH and (
+            enough or now >= tail
+        ):  # no finer level helps before its error counts
             up = math.inf
         most = (
             2 * self.up
@@ -210,7 +227,9 @@ class Choices(Survey):
             f"{self.called} is asked: by it the loss is about {now:.2g}, and errors beyond it cost about {tail:.2g}"
         )
         self.record(self.x, max(self.errors.whole(now), self.errors.before))
-        unsolved = left > self.aim and self.errors.jumps <= SMOOTH  # by the level before, whose error is less than that
+        unsolved = (
+            left > self.aim and self.errors.jumps <= SMOOTH
+        )  # by the level before, whose error is less than that
         if self.estimate > self.aim or unsolved or not self.g.any() or self.errors.blind(self.here):
             return False
         self.end(self.x, self.estimate, f"{self.called} says that this is enough")
@@ -232,9 +251,15 @@ class Choices(Survey):
         self.status = "done"
 
     def rests(self) -> None:
-        how = "that go on as they fell so far" if len(self.errors.increments) > 1 else "as large as its increment"
+        how = (
+            "that go on as they fell so far"
+            if len(self.errors.increments) > 1
+            else "as large as its increment"
+        )
         beyond_it = f", and errors beyond it {how}" if self.errors.increments else ""
-        self.basis = f"the gradient of {self.called} weighed by curvature of coarser levels{beyond_it}"
+        self.basis = (
+            f"the gradient of {self.called} weighed by curvature of coarser levels{beyond_it}"
+        )
         if not self.errors.increments:
             self.basis = f"the gradient of {self.called}, whose own error can't be told"
 
@@ -242,14 +267,20 @@ class Choices(Survey):
         """No finer level can be had: say what is known, and try what can be planned where steps did not help."""
         self.rests()
         tail, i = self.errors.tail, self.i
-        why = f"{self.called} is the finest" if i + 1 == len(self.h.levels) else (
-            f"level {self.h.levels[i + 1]} costs {self.cost(i + 1):.3g} and {self.left:.3g} is left to pay"
-        )  # fmt: skip
+        why = (
+            f"{self.called} is the finest"
+            if i + 1 == len(self.h.levels)
+            else (
+                f"level {self.h.levels[i + 1]} costs {self.cost(i + 1):.3g} and {self.left:.3g} is left to pay"
+            )
+        )
         if self.eps is None:
             self.tell(f"{why}: as far as its own error goes, a loss of about {self.estimate:.2g}")
             self.status = "done"
         elif tail > ENOUGH * self.eps:
-            self.tell(f"{why}, and errors beyond it cost about {tail:.2g}: eps = {self.eps:g} is out of reach")
+            self.tell(
+                f"{why}, and errors beyond it cost about {tail:.2g}: eps = {self.eps:g} is out of reach"
+            )
             if i + 1 < len(self.h.levels) and not bent:
                 self.status, self.why = "budget", f"max_cost ends the run: {why}"
         elif self.averaged == 1 and not bent:
@@ -263,9 +294,7 @@ class Choices(Survey):
         self.rests()
         around = self.look(self.x, self.rng.standard_normal(self.x.shape))
         if around.downward:
-            self.why = (
-                f"the gradient of {self.called} is zero, and the loss curves downwards by {around.least:.2g} from there"
-            )
+            self.why = f"the gradient of {self.called} is zero, and the loss curves downwards by {around.least:.2g} from there"
         else:
             self.end(self.x, self.errors.tail, f"the gradient of {self.called} is zero")
 
@@ -299,7 +328,9 @@ class Choices(Survey):
             self.retake()
             self.weigh()
         after = self.errors.whole(self.now)
-        self.tell(f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}")
+        self.tell(
+            f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}"
+        )
         self.record(*((self.x, after) if after <= before else (self.run.output, before)))
         self.status = "done" if self.estimate <= self.eps else "missed"
 
@@ -309,15 +340,25 @@ class Choices(Survey):
         about = "nothing is known of the loss reached"
         if math.isfinite(self.estimate):
             about = f"loss about {self.estimate:.3g} above the minimum (an estimate: {self.basis})"
-        missed = f"eps = {self.eps:g} was not reached" if status == "missed" and self.eps is not None else ""
+        missed = (
+            f"eps = {self.eps:g} was not reached"
+            if status == "missed" and self.eps is not None
+            else ""
+        )
         rest = self.meter.total - sum(self.spent.values())
         if rest > 1e-9 * self.meter.total:  # more than rounding
             self.spent["unfinished"] = rest
         return replace(
-            found, status=status, estimate=self.estimate, choices=tuple(self.told), cost_by_purpose=dict(self.spent),
-            message="; ".join(p for p in (found.message, missed, self.why, about, self.errors.doubt) if p),
+            found,
+            status=status,
+            estimate=self.estimate,
+            choices=tuple(self.told),
+            cost_by_purpose=dict(self.spent),
+            message="; ".join(
+                p for p in (found.message, missed, self.why, about, self.errors.doubt) if p
+            ),
             promise="measured" if status == "done" and not self.errors.doubt else "none",
-        )  # fmt: skip
+        )
 
 
 def chosen(run: Run, memory: SimpleNamespace) -> None:

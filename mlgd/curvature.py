@@ -31,7 +31,9 @@ def first_length(gradient: Gradient, x: np.ndarray, step: np.ndarray) -> float:
             moved = math.inf if there is None else float(np.linalg.norm(there - at))
         if math.isinf(moved):
             return t / 64
-        longer = min(norm * t / moved, 64 * t) if moved else 8 * t  # a level in steps of its own may not move close by
+        longer = (
+            min(norm * t / moved, 64 * t) if moved else 8 * t
+        )  # a level in steps of its own may not move close by
         if moved and t / 1.5 <= longer <= 1.5 * t:
             return t
         t = longer
@@ -72,7 +74,10 @@ def distance(gradient: Gradient, x: np.ndarray, v: np.ndarray, longest: float) -
             t /= 8
             continue
         one, half = (there[0] - at) / t, (there[1] - at) / (t / 2)
-        gap, size = (float(np.linalg.norm(one - half)), float(min(np.linalg.norm(one), np.linalg.norm(half))))
+        gap, size = (
+            float(np.linalg.norm(one - half)),
+            float(min(np.linalg.norm(one), np.linalg.norm(half))),
+        )
         if size:
             known.append((gap / size, gap, t))
             if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
@@ -82,7 +87,9 @@ def distance(gradient: Gradient, x: np.ndarray, v: np.ndarray, longest: float) -
         return Distance(longest, math.inf)
     off, gap, t = min(known)
     jump = min(g * s for _, g, s in known) / math.sqrt(6)
-    return Distance(t, off, jump if off > AGREE else 0.0, gap if gap * t > 4 * math.sqrt(6) * jump else 0.0)
+    return Distance(
+        t, off, jump if off > AGREE else 0.0, gap if gap * t > 4 * math.sqrt(6) * jump else 0.0
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +117,9 @@ class Look:
         return self.least < 0 and -self.least >= self.floor
 
 
-NOTHING = Look(0, 0, Distance(0.0, 0.0), 0.0, math.inf, 0.0, 0.0, 0.0, 0.0, np.zeros(0))  # what a vector of zeros means
+NOTHING = Look(
+    0, 0, Distance(0.0, 0.0), 0.0, math.inf, 0.0, 0.0, 0.0, 0.0, np.zeros(0)
+)  # what a vector of zeros means
 
 
 def look(
@@ -135,7 +144,13 @@ def look(
     at = gradient(x)
 
     def seen(t: float) -> Krylov:
-        return lanczos(lambda u: (at - gradient(x - t * u.reshape(x.shape))).ravel() / t, v.ravel(), most, PRECISE, 6)
+        return lanczos(
+            lambda u: (at - gradient(x - t * u.reshape(x.shape))).ravel() / t,
+            v.ravel(),
+            most,
+            PRECISE,
+            6,
+        )
 
     def products(t: float) -> tuple[float, Krylov | None]:
         """What hides in noise, as a share of the largest eigenvalue; all, where a level fails that far away."""
@@ -151,8 +166,13 @@ def look(
     hides, found = products(along.length)
     if hides > BLUNT and along.length < longest:
         further, far = products(longest)
-        if further < hides or (far is not None and (found is None or not found.measure.nodes.any())):
-            found, along = (far, Distance(longest, along.off, far.noise * longest * math.sqrt(v.size)))
+        if further < hides or (
+            far is not None and (found is None or not found.measure.nodes.any())
+        ):
+            found, along = (
+                far,
+                Distance(longest, along.off, far.noise * longest * math.sqrt(v.size)),
+            )
     for _ in range(6):
         if found is None:
             along = replace(along, length=along.length / 64)
@@ -171,7 +191,16 @@ def look(
     loss, step = weights / curvature / 2, -found.solve(curvature).reshape(x.shape)
     hidden, mass = float(loss[below].sum()), float(weights[below].sum())
     return Look(
-        level, nodes.size, along, floor, float(nodes[0]), found.norm, float(loss.sum()) - hidden, hidden, mass, step
+        level,
+        nodes.size,
+        along,
+        floor,
+        float(nodes[0]),
+        found.norm,
+        float(loss.sum()) - hidden,
+        hidden,
+        mass,
+        step,
     )
 
 

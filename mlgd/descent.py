@@ -60,16 +60,24 @@ def minimize(
     eps = None if eps is None else positive("eps", eps)
     max_cost = None if max_cost is None else positive("max_cost", max_cost)
 
-    return Run(h, y0, plan, eps, rng, loss, callback, max_cost, progress, checkpoint, executor, method_of).go()
+    return Run(
+        h, y0, plan, eps, rng, loss, callback, max_cost, progress, checkpoint, executor, method_of
+    ).go()
 
 
 def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
     """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
     if not isinstance(h, Hierarchy):
         hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
-        raise TypeError(f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}{hint}")
+        raise TypeError(
+            f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}{hint}"
+        )
     if plan is not None and not isinstance(plan, Plan):
-        hint = ": give its .best" if hasattr(plan, "best") else ": make one with mlgd.plan(problem, eps)"
+        hint = (
+            ": give its .best"
+            if hasattr(plan, "best")
+            else ": make one with mlgd.plan(problem, eps)"
+        )
         raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}{hint}")
     if plan is not None and eps is not None:
         raise ValueError("give a plan (its eps is in it) or eps, not both")
@@ -77,7 +85,9 @@ def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
         raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
     for name, given in (("loss", loss), ("callback", callback)):
         if given is not None and not callable(given):
-            raise TypeError(f"{name} must be a function; got a value of type {type(given).__name__}")
+            raise TypeError(
+                f"{name} must be a function; got a value of type {type(given).__name__}"
+            )
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(
             f"executor must have a submit method, as those of concurrent.futures; got a value of type {type(executor).__name__}"
@@ -95,10 +105,16 @@ def averaged(run: Run, memory: SimpleNamespace) -> None:
     """
     plan, eta, decay = run.plan, run.plan.eta, 1.0 / run.plan.growth
     anchored, opens = plan.method == "anchored", 0
-    reached = anchored or plan.averaging == "tail"  # points reached are averaged, and not before this step
+    reached = (
+        anchored or plan.averaging == "tail"
+    )  # points reached are averaged, and not before this step
     if reached:
-        opens = plan.steps - (plan.window if not anchored else (plan.averaging != "last") * plan.stages[-1].steps)
-    if not hasattr(memory, "sums"):  # of the weighted points and of the weights, both over the latest weight
+        opens = plan.steps - (
+            plan.window if not anchored else (plan.averaging != "last") * plan.stages[-1].steps
+        )
+    if not hasattr(
+        memory, "sums"
+    ):  # of the weighted points and of the weights, both over the latest weight
         memory.sums = np.zeros_like(memory.y), 0.0
     y, (total, mass) = memory.y, memory.sums
     spare = np.empty_like(y)
@@ -109,7 +125,9 @@ def averaged(run: Run, memory: SimpleNamespace) -> None:
         sample = run.sampler(telescope)
         for _ in range(memory.at, stage.steps):
             move = eta * sample(y)
-            after = np.subtract(y, move, move)  # a new array at every step: a user may keep the points seen
+            after = np.subtract(
+                y, move, move
+            )  # a new array at every step: a user may keep the points seen
             after.flags.writeable = False
             if memory.step >= opens:
                 if decay == 1.0:
@@ -151,7 +169,9 @@ def solved(run: Run, memory: SimpleNamespace, stage: Stage, gradient: Gradient) 
     if stage.solver == "nesterov":
         solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
     else:
-        solver = quasi_newton(gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta)
+        solver = quasi_newton(
+            gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta
+        )
     for _ in solver:
         memory.y = memory.output = memory.inner.y
         run.made()
@@ -179,8 +199,15 @@ def corrected(run: Run, memory: SimpleNamespace) -> None:
         coarse, fine = stage.levels
         if not memory.at:
             g = run.value(fine, memory.y)
-            if memory.stage and (back := float(np.vdot(g, memory.y - memory.origin))) > OVERSHOT * -memory.slope > 0:
-                memory.y = memory.origin + memory.slope / (memory.slope - back) * (memory.y - memory.origin)
+            if (
+                memory.stage
+                and (back := float(np.vdot(g, memory.y - memory.origin)))
+                > OVERSHOT * -memory.slope
+                > 0
+            ):
+                memory.y = memory.origin + memory.slope / (memory.slope - back) * (
+                    memory.y - memory.origin
+                )
                 run.buyer.note("a coarse correction went too far and was shortened")
                 g = run.value(fine, memory.y)
             memory.origin, memory.fine = memory.y, g

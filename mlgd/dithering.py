@@ -59,4 +59,8 @@ class Dither:
         return h._like(levels=tuple(price), cost=price.__getitem__, accuracy=None)
 
     def name(self, k: int) -> str:
-        return f"level {k}" if k <= self.last else f"the mean of level {self.level} over {self.points(k)} points"
+        return (
+            f"level {k}"
+            if k <= self.last
+            else f"the mean of level {self.level} over {self.points(k)} points"
+        )

@@ -26,7 +26,9 @@ from .oracle import bridges
 from .searching import coarse_prices
 
 SHARES = np.array([0.2, 0.5, 0.8])  # how much of what the bias leaves may be noise
-AVERAGES = np.array([0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995])  # theta, the bias's share, as far as it may go
+AVERAGES = np.array(
+    [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995]
+)  # theta, the bias's share, as far as it may go
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Setting:
     def turning(self) -> float:
         """N, after as many steps as you like."""
         many = np.array([20 * self.beta / self.mu])
-        return 2 / self.eta * float(worst(self.beta, self.mu, self.eta, np.ones(1), many).noise[0, 0])
+        return (
+            2 / self.eta * float(worst(self.beta, self.mu, self.eta, np.ones(1), many).noise[0, 0])
+        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,9 @@ def average_loss(s: Setting, radius: float, delta, v, steps, theta):
 
 def last_loss(s: Setting, radius: float, delta, v, steps):
     """The bound of the mean loss of the last point, for quadratics."""
-    flat = np.clip(s.beta / (2 * steps + 1), s.mu, s.beta)  # where sqrt(lambda) (1 - lambda/beta)^t is largest
+    flat = np.clip(
+        s.beta / (2 * steps + 1), s.mu, s.beta
+    )  # where sqrt(lambda) (1 - lambda/beta)^t is largest
     horizon = np.sqrt(flat / 2) * (1 - flat / s.beta) ** steps * radius
     return (horizon + delta / math.sqrt(2 * s.mu) + radius * np.sqrt(2 * v * s.mu * s.turning)) ** 2
 
@@ -115,19 +121,31 @@ def cheapest(s: Setting) -> tuple[Epoch, ...] | None:
     for i in reversed(range(count)):
         ways = [(*_epoch(s, radii[i]), 0.0, ())]
         ways += [(*_epoch(s, radii[i], radii[j]), *best[j]) for j in range(i + 1, count)]
-        best[i] = min(((price + after, (epoch, *then)) for price, epoch, after, then in ways), key=itemgetter(0))
+        best[i] = min(
+            ((price + after, (epoch, *then)) for price, epoch, after, then in ways),
+            key=itemgetter(0),
+        )
     price, epochs = best[0]
     return tuple(with_levels(s, epoch) for epoch in epochs) if price < math.inf else None
 
 
 def _epoch(s: Setting, radius: float, goal: float | None = None) -> tuple[float, Epoch | None]:
     """The cheapest epoch from one radius to a smaller one, or without a goal to loss eps: rows are ways, columns finest levels."""
-    delta, b, share, theta = s.accuracy, s.accuracy / (s.mu * radius), SHARES[:, None], np.ones((1, 1))
+    delta, b, share, theta = (
+        s.accuracy,
+        s.accuracy / (s.mu * radius),
+        SHARES[:, None],
+        np.ones((1, 1)),
+    )
 
     def bound(t):
         if goal is not None:
             return radius * contraction(s.h, b, v, t)
-        return average_loss(s, radius, delta, v, t, theta) if s.averaged else last_loss(s, radius, delta, v, t)
+        return (
+            average_loss(s, radius, delta, v, t, theta)
+            if s.averaged
+            else last_loss(s, radius, delta, v, t)
+        )
 
     if goal is not None:
         q = goal / radius
@@ -138,7 +156,9 @@ def _epoch(s: Setting, radius: float, goal: float | None = None) -> tuple[float,
         theta = least + (1 - least) * theta
         v = share * (s.eps - delta**2 / (2 * s.mu * theta)) / (4 * s.mu * radius**2)
     else:
-        v = (share * (math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)) / radius) ** 2 / (2 * s.mu * s.turning)
+        v = (share * (math.sqrt(s.eps) - delta / math.sqrt(2 * s.mu)) / radius) ** 2 / (
+            2 * s.mu * s.turning
+        )
     v = np.clip(v, 0.0, np.maximum(1 - b * b, 0.0) / 4)
     steps = np.where(b <= 1, fewest(bound, s.eps if goal is None else goal, v.shape), np.inf)
     price = s.price + steps * call_prices(s, v * s.mu / s.eta)
@@ -152,6 +172,10 @@ def _epoch(s: Setting, radius: float, goal: float | None = None) -> tuple[float,
 def with_levels(s: Setting, epoch: Epoch) -> Epoch:
     """The levels and probabilities of the cheapest call."""
     n = epoch.finest + 1
-    norms = np.append(0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n])  # none vanishes: see ladders.TINY
-    chain, p, _ = optimum(s.price[:n], bridges(norms) ** 2, epoch.noise * s.mu / s.eta, s.shared[:n])
+    norms = np.append(
+        0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n]
+    )  # none vanishes: see ladders.TINY
+    chain, p, _ = optimum(
+        s.price[:n], bridges(norms) ** 2, epoch.noise * s.mu / s.eta, s.shared[:n]
+    )
     return replace(epoch, levels=tuple(chain), probabilities=tuple(p.tolist()))

@@ -12,7 +12,9 @@ from .rates import beyond
 ROUGH = 0.004  # of an increment's square: from here on errors are said to jump from point to point
 NEARLY_ALL = 50.0  # times what is seen: where more than that hides, an estimate rests on nothing
 FASTEST = 0.25  # by which increments are taken to fall where two of them are all that is known
-DEEPEST = 4.0  # times the loss that can be seen below the noise of products: what may lie there, at most
+DEEPEST = (
+    4.0  # times the loss that can be seen below the noise of products: what may lie there, at most
+)
 
 
 @dataclass
@@ -68,7 +70,10 @@ class Errors:
 
         One increment tells nothing: errors may all have one direction, and then they add up.
         """
-        own, last = (-self.ratio / (1 + self.ratio**2), [d for d in self.increments[-3:] if d.any()])
+        own, last = (
+            -self.ratio / (1 + self.ratio**2),
+            [d for d in self.increments[-3:] if d.any()],
+        )
         if self.rough:
             return 0.0 if self.means else own
         if len(last) < 2:
@@ -85,7 +90,9 @@ class Errors:
             return 0.0 if len(self.increments) > 1 and not self.size(-2) else math.inf
         share = beyond(self.ratio, self.cosine) if self.ratio < 0.9 else 1.0
         weights = [self.worth(s) / s.size**2 for s in self.shapes if s.size]
-        return max((share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf])), self.lasting)
+        return max(
+            (share * self.size(-1)) ** 2 * float(np.mean(weights or [math.inf])), self.lasting
+        )
 
     @property
     def before(self) -> float:
@@ -97,7 +104,11 @@ class Errors:
         tail = self.tail
         if math.isinf(now + tail):
             return math.inf
-        return now + tail + (2 * max(self.cosine, 0.0) * math.sqrt(now * tail) if self.increments else 0.0)
+        return (
+            now
+            + tail
+            + (2 * max(self.cosine, 0.0) * math.sqrt(now * tail) if self.increments else 0.0)
+        )
 
     @property
     def rough(self) -> bool:

@@ -16,7 +16,9 @@ from .curvature import Distance, distance, first_length
 from .hierarchy import Hierarchy, generator, positive, shown
 from .spectra import Krylov, Measure, Measures, lanczos
 
-PRODUCTS = 60  # per measured vector, at least: enough for the price of a plan at condition numbers of 1e4
+PRODUCTS = (
+    60  # per measured vector, at least: enough for the price of a plan at condition numbers of 1e4
+)
 MOST = 500  # and at most, where they cost next to nothing
 SHARE = 0.02  # of one finest gradient: what the products may cost in all before they are held to the least
 DRIFT = 1e-4  # of the curvature: what finer levels may change it by, for a level to stand for them
@@ -62,10 +64,18 @@ class Scale:
     def __repr__(self) -> str:
         paid = ", ".join(f"{n} at level {k}" for k, n in sorted(self.evaluations.items()))
         rows = [f"{name:5s}= {getattr(self, name)}" for name in ("beta", "mu", "d0")]
-        return "\n".join([*rows, f"paid {self.cost:.4g}: {paid} evaluations", *(f"! {note}" for note in self.notes)])
+        return "\n".join(
+            [
+                *rows,
+                f"paid {self.cost:.4g}: {paid} evaluations",
+                *(f"! {note}" for note in self.notes),
+            ]
+        )
 
 
-def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: float | None = None) -> Scale:
+def estimate(
+    h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: float | None = None
+) -> Scale:
     """beta, mu and d0 with ranges, and the spectral measures, from coarse levels: about sixty products per vector.
 
     `known`, an audit with y0 among its points, is not paid again: the gradient and the increments are measured at its
@@ -88,21 +98,33 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
     allowed = SHARE * around.dearest if budget is None else positive("budget", budget)
     level, along = _chosen(around, rng, allowed, budget is not None)
     steps = around.increments(level)
-    g = around.value(max([level, *around.at_start]), y0)  # the finest that is paid for has the smallest bias
+    g = around.value(
+        max([level, *around.at_start]), y0
+    )  # the finest that is paid for has the smallest bias
     if not g.any():
-        raise ValueError(f"the gradient of level {level} at y0 is zero: start elsewhere, nothing can be measured here")
-    most = min(allowed / (VECTORS * h.cost(level)), MOST, math.sqrt(1e10 / y0.size))  # the last: to orthogonalize them
+        raise ValueError(
+            f"the gradient of level {level} at y0 is zero: start elsewhere, nothing can be measured here"
+        )
+    most = min(
+        allowed / (VECTORS * h.cost(level)), MOST, math.sqrt(1e10 / y0.size)
+    )  # the last: to orthogonalize them
 
     def measured(v: np.ndarray, t: float, tolerance: float = 0.01) -> Krylov:
-        return lanczos(partial(around.product, level, t), v.ravel(), max(PRODUCTS, int(most)), tolerance)
+        return lanczos(
+            partial(around.product, level, t), v.ravel(), max(PRODUCTS, int(most)), tolerance
+        )
 
     random = measured(rng.standard_normal(y0.size), along.length, 0.002)
-    if random.asymmetry > CLEAN * np.abs(random.measure.nodes).max():  # it may bend in directions that were not tried
+    if (
+        random.asymmetry > CLEAN * np.abs(random.measure.nodes).max()
+    ):  # it may bend in directions that were not tried
         closer = measured(random.basis[0], along.length / 100, 0.002)
         if closer.asymmetry < 0.5 * random.asymmetry:
             random, along = closer, replace(along, length=along.length / 100)
     start = measured(g, along.length)
-    for _ in range(3):  # over the distance to the model's minimizer, errors that jump from point to point count less
+    for _ in range(
+        3
+    ):  # over the distance to the model's minimizer, errors that jump from point to point count less
         nodes, asymmetry = start.measure.nodes, start.asymmetry
         if not CLEAR * nodes[-1] < asymmetry < nodes[-1]:
             break
@@ -110,26 +132,49 @@ def estimate(h: Hierarchy, y0: np.ndarray, rng=None, *, known=None, budget: floa
         longer = distance(partial(around.value, level), y0, g, max(far, along.length))
         if longer.length < 2 * along.length:
             break
-        along, random, start = longer, measured(random.basis[0], longer.length), measured(g, longer.length)
+        along, random, start = (
+            longer,
+            measured(random.basis[0], longer.length),
+            measured(g, longer.length),
+        )
     increments = {k: measured(d, along.length) for k, d in steps.items()}
     runs = [random, start, *increments.values()]
     beta, mu, hidden, drift = _ends(around, level, along, runs)
     measures = Measures(
-        start.measure.above(hidden), {k: r.measure.above(hidden) for k, r in increments.items()}, level, mu.low
+        start.measure.above(hidden),
+        {k: r.measure.above(hidden) for k, r in increments.items()},
+        level,
+        mu.low,
     )
     nodes = start.measure.nodes
-    step = -start.solve(np.where(nodes > hidden, nodes, math.inf))  # to the minimizer of the quadratic model
+    step = -start.solve(
+        np.where(nodes > hidden, nodes, math.inf)
+    )  # to the minimizer of the quadratic model
     length, off = float(np.linalg.norm(step)), 0.0
     if length:  # by what share of |g| the gradient there is not what the model says
         far, near = (around.product(level, t, step / length) for t in (length, along.length))
         off = length * float(np.linalg.norm(far - near) / np.linalg.norm(g))
     d0 = _distance(measures, mu.low, off)
-    if not hidden < GARBAGE * beta.best or not beta.low:  # nothing is known then, and the ranges say so
+    if (
+        not hidden < GARBAGE * beta.best or not beta.low
+    ):  # nothing is known then, and the ranges say so
         beta, mu, d0 = (Range(0.0, x.best, math.inf) for x in (beta, mu, d0))
         measures, step = None, 0 * step
     notes = _notes(level, beta, mu, d0, hidden, off, drift, min(r.least[0] for r in runs))
     reached = y0 + step.reshape(y0.shape)
-    return Scale(beta, mu, d0, measures, level, along.length, hidden, reached, around.count, around.cost, notes)
+    return Scale(
+        beta,
+        mu,
+        d0,
+        measures,
+        level,
+        along.length,
+        hidden,
+        reached,
+        around.count,
+        around.cost,
+        notes,
+    )
 
 
 class Around:
@@ -159,7 +204,9 @@ class Around:
 
     def product(self, k: int, t: float, v: np.ndarray) -> np.ndarray:
         """(A_k(y0 + t v) - A_k(y0))/t for a unit vector v."""
-        return (self.value(k, self.y0 + t * v.reshape(self.y0.shape)) - self.value(k, self.y0)).ravel() / t
+        return (
+            self.value(k, self.y0 + t * v.reshape(self.y0.shape)) - self.value(k, self.y0)
+        ).ravel() / t
 
     def drift(self, level: int) -> float:
         """How much the levels after this one change the curvature, by an audit's word."""
@@ -170,11 +217,17 @@ class Around:
         h, spent, usable = self.h, 0.0, []
         for k in h.levels:
             spent += 0.0 if k in self.at_start else h.cost(k)
-            if {k, h.before(k)} <= self.at_start.keys() or spent <= INCREMENTS * PRODUCTS * h.cost(level):
+            if {k, h.before(k)} <= self.at_start.keys() or spent <= INCREMENTS * PRODUCTS * h.cost(
+                level
+            ):
                 usable.append(k)
         pairs = [(h.before(k), k) for k in usable[-INCREMENTS:] if h.before(k) in usable]
         found = {k: self.value(k, self.y0) - self.value(j, self.y0) for j, k in pairs}
-        return {k: d for k, d in found.items() if np.linalg.norm(d) > 1e-13 * np.linalg.norm(self.at_start[k])}
+        return {
+            k: d
+            for k, d in found.items()
+            if np.linalg.norm(d) > 1e-13 * np.linalg.norm(self.at_start[k])
+        }
 
 
 def _chosen(around: Around, rng, allowed: float, finest: bool) -> tuple[int, Distance]:
@@ -186,21 +239,29 @@ def _chosen(around: Around, rng, allowed: float, finest: bool) -> tuple[int, Dis
     fits = [k for k in h.levels if VECTORS * PRODUCTS * h.cost(k) <= allowed] or h.levels[:1]
     first = fits[-1 if finest else 0]
     if around.change:
-        first = next((k for k in fits if around.drift(k) <= DRIFT * around.change[h.levels[0]]), fits[-1])
+        first = next(
+            (k for k in fits if around.drift(k) <= DRIFT * around.change[h.levels[0]]), fits[-1]
+        )
     for level in h.levels[h.levels.index(first) :]:
         if found and (min(found)[0] <= CLEAN or PRODUCTS * h.cost(level) > around.dearest):
             break
         gradient = partial(around.value, level)
         g = gradient(y0)
-        size = max(float(np.linalg.norm(v)) for v in around.at_start.values())  # at a coarse minimizer finer ones tell
-        probe = g / max(float(np.linalg.norm(g)), 1e-300) + rng.standard_normal(y0.shape) / math.sqrt(y0.size)
+        size = max(
+            float(np.linalg.norm(v)) for v in around.at_start.values()
+        )  # at a coarse minimizer finer ones tell
+        probe = g / max(float(np.linalg.norm(g)), 1e-300) + rng.standard_normal(
+            y0.shape
+        ) / math.sqrt(y0.size)
         longest = first_length(gradient, y0, probe * (size / np.linalg.norm(probe)))
         along = distance(gradient, y0, probe, longest) if longest else Distance(1.0, math.inf)
         found.append((along.off, level, along))
     return min(found)[1:]
 
 
-def _ends(around: Around, level: int, along: Distance, runs: list[Krylov]) -> tuple[Range, Range, float, float | None]:
+def _ends(
+    around: Around, level: int, along: Distance, runs: list[Krylov]
+) -> tuple[Range, Range, float, float | None]:
     """beta, mu, the eigenvalue below which nothing is resolved, and what finer levels change mu by, if that is known.
 
     Ritz values lie inside the spectrum. Its upper end is missed, with probability 1 - RISK, by at most a share
@@ -211,8 +272,14 @@ def _ends(around: Around, level: int, along: Distance, runs: list[Krylov]) -> tu
     vectors, where that is not too dear.
     """
     h, random = around.h, runs[0]
-    highest, lowest = max(runs, key=lambda r: r.measure.nodes[-1]), min(runs, key=lambda r: r.measure.nodes[0])
-    top, (least, residual) = max(1e-300, float(highest.measure.nodes[-1])), min(r.least for r in runs)
+    highest, lowest = (
+        max(runs, key=lambda r: r.measure.nodes[-1]),
+        min(runs, key=lambda r: r.measure.nodes[0]),
+    )
+    top, (least, residual) = (
+        max(1e-300, float(highest.measure.nodes[-1])),
+        min(r.least for r in runs),
+    )
     share = math.log(1.648 * math.sqrt(around.y0.size) / RISK) / (2 * random.measure.nodes.size - 1)
     missed = 0.0 if random.measure.complete else min(share**2, 0.5)
     hidden = max(along.off * top, 1e-15 * top, -least, *(r.asymmetry for r in runs))
@@ -222,10 +289,15 @@ def _ends(around: Around, level: int, along: Distance, runs: list[Krylov]) -> tu
     if high is None and after is not None and 3 * h.cost(after) <= paid:
         ends = highest.direction(-1), lowest.direction(0)
         moved = [[around.product(k, along.length, v) for k in (level, after)] for v in ends]
-        high, low = (2 * abs(float(v @ (fine - coarse))) for v, (coarse, fine) in zip(ends, moved, strict=True))
+        high, low = (
+            2 * abs(float(v @ (fine - coarse)))
+            for v, (coarse, fine) in zip(ends, moved, strict=True)
+        )
     up, down, seen = high or 0.0, low or 0.0, max(least, hidden)
     beta = Range(max(0.0, top - hidden - up), top, top / (1 - missed) + hidden + up)
-    mu = Range(max(0.0, least - 2 * residual - hidden - down), seen, max(seen, least + hidden) + down)
+    mu = Range(
+        max(0.0, least - 2 * residual - hidden - down), seen, max(seen, least + hidden) + down
+    )
     return beta, mu, hidden, low
 
 
@@ -241,9 +313,16 @@ def _distance(measures: Measures, floor: float, off: float) -> Range:
     def most(measure: Measure) -> float:
         return length(measure.radau(floor)) if measure.complete or floor > 0 else math.inf
 
-    best, finest = length(measures.gradient), [measures.increments[k] for k in sorted(measures.increments)[-1:]]
+    best, finest = (
+        length(measures.gradient),
+        [measures.increments[k] for k in sorted(measures.increments)[-1:]],
+    )
     high = most(measures.gradient) + 2 * sum(map(most, finest))
-    return Range(max(0.0, best - 2 * sum(map(length, finest))), best, high / (1 - off) if off < 0.5 else math.inf)
+    return Range(
+        max(0.0, best - 2 * sum(map(length, finest))),
+        best,
+        high / (1 - off) if off < 0.5 else math.inf,
+    )
 
 
 def _notes(level, beta, mu, d0, resolution, off, drift, bottom) -> tuple[str, ...]:
@@ -255,18 +334,39 @@ def _notes(level, beta, mu, d0, resolution, off, drift, bottom) -> tuple[str, ..
         )
     finer, change = "a budget= lets a finer level be differenced", drift or 0.0
     said = [
-        (True, f"all of this is the curvature of level {level} around y0, as if the loss were quadratic there"),
-        (-bottom == resolution,
-         f"level {level} has a direction of negative curvature {bottom:.2g} at y0: its loss is not convex there"),
-        (resolution > 0.1 * mu.high,
-         f"eigenvalues below {resolution:.3g} drown in errors of level {level} that are no curvature: {finer}"),
+        (
+            True,
+            f"all of this is the curvature of level {level} around y0, as if the loss were quadratic there",
+        ),
+        (
+            -bottom == resolution,
+            f"level {level} has a direction of negative curvature {bottom:.2g} at y0: its loss is not convex there",
+        ),
+        (
+            resolution > 0.1 * mu.high,
+            f"eigenvalues below {resolution:.3g} drown in errors of level {level} that are no curvature: {finer}",
+        ),
         (drift is None, "what finer levels change of it is not told: the ranges leave that out"),
-        (change > mu.best, f"finer levels change mu by about {change:.2g}, more than it is: {finer}"),
-        (mu.low == 0, f"mu may be as small as 0: all that can be seen is that it is at most {mu.high:.3g}"),
-        (mu.low > 0, "the lower end of mu is no bound: a smaller eigenvalue that no vector measured sees escapes it"),
-        (math.isinf(d0.high),
-         f"d0 has no upper end: it is {d0.best:.3g} in the directions that can be seen, and plans take that"),
-        (off > 0.3, f"the loss is far from quadratic (at the model's minimizer the gradient is off by {off:.0%}): the numbers "
-         "hold near y0 only, estimate again from a later point"),
-    ]  # fmt: skip
+        (
+            change > mu.best,
+            f"finer levels change mu by about {change:.2g}, more than it is: {finer}",
+        ),
+        (
+            mu.low == 0,
+            f"mu may be as small as 0: all that can be seen is that it is at most {mu.high:.3g}",
+        ),
+        (
+            mu.low > 0,
+            "the lower end of mu is no bound: a smaller eigenvalue that no vector measured sees escapes it",
+        ),
+        (
+            math.isinf(d0.high),
+            f"d0 has no upper end: it is {d0.best:.3g} in the directions that can be seen, and plans take that",
+        ),
+        (
+            off > 0.3,
+            f"the loss is far from quadratic (at the model's minimizer the gradient is off by {off:.0%}): the numbers "
+            "hold near y0 only, estimate again from a later point",
+        ),
+    ]
     return tuple(sentence for so, sentence in said if so)

@@ -32,7 +32,12 @@ def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -
 
 
 def biased(
-    gradient: Callable, gamma: float, c: float, levels: Sequence[int], direction=None, alternate=False
+    gradient: Callable,
+    gamma: float,
+    c: float,
+    levels: Sequence[int],
+    direction=None,
+    alternate=False,
 ) -> Hierarchy:
     """The worst case of the paper's Assumption 1: every level is off by exactly 2^-k along one unit direction.
 
@@ -43,7 +48,9 @@ def biased(
     (array([0.5]), array([0.125]))
     """
     if direction is not None and not np.any(direction):
-        raise ValueError("direction must not be zero: give the vector along which every level is off")
+        raise ValueError(
+            "direction must not be zero: give the vector along which every level is off"
+        )
 
     def evaluate(k, y):
         u = np.ones_like(y) if direction is None else np.asarray(direction, float)
@@ -53,7 +60,9 @@ def biased(
     return _dyadic(gradient, evaluate, gamma, c, levels)
 
 
-def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], terms: int = 40) -> Hierarchy:
+def series(
+    gradient: Callable, gamma: float, c: float, levels: Sequence[int], terms: int = 40
+) -> Hierarchy:
     """A truncated series: level k leaves out the terms 2^-j cos(j y)/sqrt(d), j > k, of a gradient known by its series.
 
     >>> h = series(lambda y: y, gamma=3, c=1, levels=range(1, 6))
@@ -64,6 +73,8 @@ def series(gradient: Callable, gamma: float, c: float, levels: Sequence[int], te
         raise ValueError(f"terms must be a whole number, at least 0; got {terms!r}")
 
     def evaluate(k, y):
-        return gradient(y) - sum(2.0**-j * np.cos(j * y) / math.sqrt(y.size) for j in range(k + 1, k + 1 + terms))
+        return gradient(y) - sum(
+            2.0**-j * np.cos(j * y) / math.sqrt(y.size) for j in range(k + 1, k + 1 + terms)
+        )
 
     return _dyadic(gradient, evaluate, gamma, c, levels)

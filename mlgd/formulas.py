@@ -11,18 +11,42 @@ import sympy as sp
 
 gamma, c, beta, mu, d0, eps, eta = sp.symbols("gamma c beta mu d_0 varepsilon eta", positive=True)
 delta, sigma, T, n, first, nu, theta = sp.symbols("delta sigma T n k_min nu theta", positive=True)
-total = sp.Symbol("Sigma_sigma", positive=True)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
+total = sp.Symbol(
+    "Sigma_sigma", positive=True
+)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
 t, horizon = sp.symbols("t T_c", nonnegative=True)
 injection = sp.Symbol("J", positive=True)
-kink = sp.Symbol("G", nonnegative=True)  # |f|^2 <= 2 beta (loss gap) + G^2, where the loss is not smooth
-split, young = sp.symbols("u zeta", positive=True)  # the bias's share of the injection, and of the contraction
+kink = sp.Symbol(
+    "G", nonnegative=True
+)  # |f|^2 <= 2 beta (loss gap) + G^2, where the loss is not smooth
+split, young = sp.symbols(
+    "u zeta", positive=True
+)  # the bias's share of the injection, and of the contraction
 kappa = beta / mu
 
 SYMBOLS = {  # the names that `value` takes
-    "gamma": gamma, "c": c, "beta": beta, "mu": mu, "d0": d0, "eps": eps, "eta": eta, "delta": delta, "sigma": sigma,
-    "T": T, "n": n, "first": first, "nu": nu, "theta": theta, "t": t, "horizon": horizon, "injection": injection,
-    "total": total, "kink": kink, "split": split, "young": young,
-}  # fmt: skip
+    "gamma": gamma,
+    "c": c,
+    "beta": beta,
+    "mu": mu,
+    "d0": d0,
+    "eps": eps,
+    "eta": eta,
+    "delta": delta,
+    "sigma": sigma,
+    "T": T,
+    "n": n,
+    "first": first,
+    "nu": nu,
+    "theta": theta,
+    "t": t,
+    "horizon": horizon,
+    "injection": injection,
+    "total": total,
+    "kink": kink,
+    "split": split,
+    "young": young,
+}
 _ASCII = {symbol: name for name, symbol in SYMBOLS.items()}
 
 
@@ -31,7 +55,9 @@ def _function(expression):
     symbols = sorted(expression.free_symbols, key=str)
     unknown = [s for s in symbols if s not in _ASCII]
     if unknown:
-        raise ValueError(f"the symbols {unknown} of {expression} are not the formulas': substitute them first")
+        raise ValueError(
+            f"the symbols {unknown} of {expression} are not the formulas': substitute them first"
+        )
     return [_ASCII[s] for s in symbols], sp.lambdify(symbols, expression, "math")
 
 
@@ -43,7 +69,9 @@ def value(expression, **numbers) -> float:
     names, function = _function(sp.sympify(expression))
     wrong = [name for name in numbers if name not in SYMBOLS]
     if wrong:
-        raise TypeError(f"{wrong[0]!r} is not a symbol of the formulas; those are {', '.join(SYMBOLS)}")
+        raise TypeError(
+            f"{wrong[0]!r} is not a symbol of the formulas; those are {', '.join(SYMBOLS)}"
+        )
     missing = [name for name in names if name not in numbers]
     if missing:
         raise TypeError(f"the formula needs {', '.join(names)}; missing: {', '.join(missing)}")
@@ -52,7 +80,9 @@ def value(expression, **numbers) -> float:
 
 # --- the paper's Proposition 1: one call of the oracle --------------------------------------------------------
 
-RATIO = 2 ** (gamma / 2 - 1)  # of consecutive terms of the geometric sum: above one, one, or below one
+RATIO = 2 ** (
+    gamma / 2 - 1
+)  # of consecutive terms of the geometric sum: above one, one, or below one
 C_GAMMA = 9 / (1 - 1 / RATIO) ** 2
 SCALE = {  # the C of p_k = min(C 2^{-(1+gamma/2) k}, 1) that makes the variance at most sigma^2
     "HTMC": 9 * delta ** (1 - gamma / 2) / ((1 - 1 / RATIO) * sigma**2),
@@ -73,18 +103,29 @@ CALL_EXECUTED = {  # a true upper bound of what is evaluated beyond the coarsest
     "ETMC": _EASY * (3 * c / (sigma * sp.sqrt(1 - RATIO))) ** gamma,
 }
 # The coarsest level that the closed form draws with certainty (n = 1 errs on the coarse side); all coarser ones too.
-START = {name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2) for name, scale in SCALE.items()}
-ORDER = c**gamma * total**2 / sigma**2  # one call at any rate, up to a factor of gamma and the coarsest level
+START = {
+    name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2)
+    for name, scale in SCALE.items()
+}
+ORDER = (
+    c**gamma * total**2 / sigma**2
+)  # one call at any rate, up to a factor of gamma and the coarsest level
 OPTIMUM = {  # the cheapest call, sigma >= delta; the lower side where levels are no better than promised
     "lower": (1 - 2**-gamma) * (FIRST + ORDER / 5),
     "upper": FIRST + 9 * PAIR * ORDER,
 }
-ALL_LEVELS = (c / delta) ** gamma / (1 - 2**-gamma)  # every level down to delta, once each: no call costs more
+ALL_LEVELS = (c / delta) ** gamma / (
+    1 - 2**-gamma
+)  # every level down to delta, once each: no call costs more
 
 # --- the paper's Theorem 1: descent ---------------------------------------------------------------------------
 
 CONVEX = {"T": 4 * d0**2 / (eta * eps), "delta": eps / (16 * d0), "sigma2": eps / (4 * eta)}
-CONVEX_BUDGET = {"horizon": d0**2 / (eta * T), "bias": 4 * delta * d0, "noise": eta * (sigma**2 + 2 * delta**2)}
+CONVEX_BUDGET = {
+    "horizon": d0**2 / (eta * T),
+    "bias": 4 * delta * d0,
+    "noise": eta * (sigma**2 + 2 * delta**2),
+}
 CONVEX_CEILING = sp.Rational(5, 4)  # ceil(x) <= 5x/4 once x >= 4, that is eta eps <= d0^2
 
 STRONG = {
@@ -101,8 +142,12 @@ STRONG_BUDGET = {
 LAMBDA = 16 ** (gamma - 1) * C_GAMMA
 LAMBDA_PRIME = 256 * sp.log(2) * 8 ** (gamma - 2) * C_GAMMA
 UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
-LAMBDA_EXECUTED = CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA  # ceiling, two evaluations, rounding of delta
-COARSE_CONVEX = CONVEX_CEILING * CONVEX["T"] * FIRST  # the coarsest level at every step: the one term that keeps eta
+LAMBDA_EXECUTED = (
+    CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA
+)  # ceiling, two evaluations, rounding of delta
+COARSE_CONVEX = (
+    CONVEX_CEILING * CONVEX["T"] * FIRST
+)  # the coarsest level at every step: the one term that keeps eta
 # Drawn with probability min(1, eta * COARSE_RATE) instead, the coarsest level keeps the theorem and eta leaves the bill.
 COARSE_RATE = sp.Max(4 * beta, 32 * 4**-first / eps)
 COARSE_FREE = CONVEX_CEILING * CONVEX["T"] * eta * COARSE_RATE * FIRST
@@ -111,26 +156,46 @@ _Z = beta * d0**2 / eps
 EXECUTED_CONVEX = {
     "HTMC": LAMBDA_EXECUTED * (c * d0 / eps) ** gamma,
     "MC": sp.Rational(19845, 4) * (c * d0 / eps) ** 2 * sp.log(sp.E + _Z) ** 2,
-    "ETMC": 20 * _EASY * (9 / (1 - RATIO)) ** (gamma / 2) * _Z * (c**2 / (beta * eps)) ** (gamma / 2),
+    "ETMC": 20
+    * _EASY
+    * (9 / (1 - RATIO)) ** (gamma / 2)
+    * _Z
+    * (c**2 / (beta * eps)) ** (gamma / 2),
 }
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
 UPPER_STRONG = LAMBDA_PRIME * _LOG * _GRADIENT
-FLOOR = 4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu  # the least V^2 of the noise floor
+FLOOR = (
+    4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu
+)  # the least V^2 of the noise floor
 STRONG_SHORT = 2 / (eta * mu) * sp.log(16 * mu * d0**2 / eps)  # steps that are enough for the loss
-STRONG_STEPS = (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG  # at least STRONG["T"] rounded up
+STRONG_STEPS = (
+    (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG
+)  # at least STRONG["T"] rounded up
 LAMBDA_PRIME_EXECUTED = PAIR * 2 ** (gamma - 2) * (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
 COARSE_STRONG = STRONG_STEPS * FIRST
 _STEPS = 128 * sp.log(2) + 1
 # With every accuracy on sale; where nothing costs less than a unit, add COARSE_STRONG. MC, ETMC: largest step.
 EXECUTED_STRONG = {
     "HTMC": LAMBDA_PRIME_EXECUTED * _LOG * _GRADIENT,
-    "MC": sp.Rational(81, 16) * (256 * sp.log(2) + 2) * _LOG * c**2 / (mu * eps) * sp.log(512 * kappa / 9, 2) ** 2,
-    "ETMC": _STEPS * _EASY * (18 / (1 - RATIO)) ** (gamma / 2) * _LOG * _GRADIENT * kappa ** (1 - gamma / 2),
+    "MC": sp.Rational(81, 16)
+    * (256 * sp.log(2) + 2)
+    * _LOG
+    * c**2
+    / (mu * eps)
+    * sp.log(512 * kappa / 9, 2) ** 2,
+    "ETMC": _STEPS
+    * _EASY
+    * (18 / (1 - RATIO)) ** (gamma / 2)
+    * _LOG
+    * _GRADIENT
+    * kappa ** (1 - gamma / 2),
 }
 FIXED_STRONG = _STEPS * 16**gamma * kappa * _LOG * _GRADIENT
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
-FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # what one level for the whole class cannot undercut
+FIXED_CONVEX_LOWER = (_Z - 2) * (
+    c * d0 / (2 * eps)
+) ** gamma  # what one level for the whole class cannot undercut
 
 # --- the paper's Proposition 2: the schedule ------------------------------------------------------------------
 
@@ -156,23 +221,38 @@ EXECUTED_FLOW = PAIR * 2 ** (3 * gamma / 2 - 2) * UPPER_SCHEDULE
 COARSE_FLOW = (18 + 4 * beta * horizon) * FIRST  # added where nothing costs less than a unit
 # In discrete time: the steps, and the bound of a run; where nothing costs less than a unit, add COARSE_DISCRETE.
 DISCRETE_STEPS = sp.log(1 + 2 * mu * d0**2 / eps) / -sp.log(1 - eta * mu / 2)
-LAMBDA_DISCRETE = 160 * sp.log(2) / (9 * (1 - 2 ** (-gamma / 2))) * sp.Rational(100, 9) ** (gamma / 2 - 1) * C_GAMMA
+LAMBDA_DISCRETE = (
+    160
+    * sp.log(2)
+    / (9 * (1 - 2 ** (-gamma / 2)))
+    * sp.Rational(100, 9) ** (gamma / 2 - 1)
+    * C_GAMMA
+)
 EXECUTED_DISCRETE = PAIR * 2 ** (gamma - 2) * LAMBDA_DISCRETE * (c / sp.sqrt(mu * eps)) ** gamma
 COARSE_DISCRETE = (1 + DISCRETE_STEPS) * FIRST
 # Losses that are not smooth: the coarsest level fires ROUGH times as often, FIRINGS bounds how often it did.
 ROUGH = sp.Max(1, sp.Rational(2, 9) * (1 + 4**first * kink**2))
-FIRINGS = 18 + 72 * RATIO / ((gamma + 2) * (1 - 1 / RATIO)) * (16 * 4**-first / (mu * eps)) ** ((gamma + 2) / 4)
+FIRINGS = 18 + 72 * RATIO / ((gamma + 2) * (1 - 1 / RATIO)) * (16 * 4**-first / (mu * eps)) ** (
+    (gamma + 2) / 4
+)
 COARSE_ROUGH = (ROUGH * FIRINGS + 4 * beta * horizon) * FIRST
 # The same without strong convexity: constant accuracies for a time 4 d0^2/eps.
 CONVEX_FLOW = {"horizon": 4 * d0**2 / eps, "delta": eps / (16 * d0), "nu2": eps / 4}
 EXECUTED_CONVEX_FLOW = PAIR * 2 ** (gamma - 2) * UPPER_CONVEX
 CONVEX_FIRINGS = (
-    36 / eps * (4**-first + 2 ** (-(1 + gamma / 2) * first) * (32 * d0 / eps) ** (gamma / 2 - 1) / (1 - 1 / RATIO))
+    36
+    / eps
+    * (
+        4**-first
+        + 2 ** (-(1 + gamma / 2) * first) * (32 * d0 / eps) ** (gamma / 2 - 1) / (1 - 1 / RATIO)
+    )
 )
 COARSE_CONVEX_ROUGH = 4 * d0**2 / eps * (4 * beta + ROUGH * CONVEX_FIRINGS) * FIRST
 # The cheapest schedule at growth theta, split u = share of the bias and Young's share zeta: its price over C_gamma (c/sqrt(mu eps))^gamma.
 FAMILY = (
-    (split * young) ** (1 - gamma / 2) * 2 / (gamma * theta * (1 - theta) ** (gamma / 2) * (1 - split) * (1 - young))
+    (split * young) ** (1 - gamma / 2)
+    * 2
+    / (gamma * theta * (1 - theta) ** (gamma / 2) * (1 - split) * (1 - young))
 )
 BEST = {"theta": 2 / (gamma + 2), "split": (gamma - 2) / gamma, "young": (gamma - 2) / gamma}
 
@@ -209,7 +289,9 @@ SIMILAR_BUDGET = {
     "bias": 2 * d0 * delta,
     "noise": (sigma**2 + delta**2) * WEIGHT_SQUARES / WEIGHT_SUM,
 }
-STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance to the minimizer
+STAGE_TARGET = (
+    mu * d0**2 / 4
+)  # a stage that reaches it halves the squared distance to the minimizer
 # What T steps promise at any horizon: the loss is at most RADIUS^2 over twice the total weight; the scheme that is run, and the
 # paper's (step eta, weights eta (t+1)/2, whose total eta (T+1)^2/4 is not their sum).
 PAPER_WEIGHTS = {
@@ -217,7 +299,10 @@ PAPER_WEIGHTS = {
     "squares": eta**2 * T * (2 * T**2 + 9 * T + 13) / 24,
     "total": eta * (T + 1) ** 2 / 4,
 }
-_MOVED = {"run": (WEIGHT_SUM, WEIGHT_SQUARES), "paper": (PAPER_WEIGHTS["sum"], PAPER_WEIGHTS["squares"])}
+_MOVED = {
+    "run": (WEIGHT_SUM, WEIGHT_SQUARES),
+    "paper": (PAPER_WEIGHTS["sum"], PAPER_WEIGHTS["squares"]),
+}
 RADIUS = {
     name: delta * s + sp.sqrt((delta * s) ** 2 + d0**2 + 2 * (delta**2 + sigma**2) * q)
     for name, (s, q) in _MOVED.items()
@@ -237,13 +322,19 @@ STAGE_STEPS = 1 + sp.sqrt(12 / (eta * mu))
 STAGES = sp.Max(1, sp.log(mu * d0**2 / eps, 2))
 COARSE_SIMILAR = SIMILAR_STEPS * FIRST
 COARSE_RESTARTED = STAGES * STAGE_STEPS * FIRST
-CHAIN = sp.sqrt(sp.Rational(3, 32) * _Z) - 1  # exact gradients without which no method in their span reaches eps
+CHAIN = (
+    sp.sqrt(sp.Rational(3, 32) * _Z) - 1
+)  # exact gradients without which no method in their span reaches eps
 
 _T = ACCELERATED["convex"]["T"]
 MULTIPLIER = {  # what a method's bound is, over plain multilevel descent's, in the paper
     ("fixed", "convex"): {"HTMC": beta * d0**2 / eps, "ETMC": (beta * d0**2 / eps) ** (gamma / 2)},
     ("fixed", "strong"): {"HTMC": kappa, "ETMC": kappa ** (gamma / 2)},
-    ("accelerated", "convex"): {"HTMC": _T ** (gamma - 2), "MC": sp.Integer(1), "ETMC": _T ** ((gamma - 2) / 2)},
+    ("accelerated", "convex"): {
+        "HTMC": _T ** (gamma - 2),
+        "MC": sp.Integer(1),
+        "ETMC": _T ** ((gamma - 2) / 2),
+    },
     ("accelerated", "strong"): dict.fromkeys(("HTMC", "MC", "ETMC"), kappa ** ((gamma - 2) / 4)),
     ("scheduled", "strong"): {"HTMC": 1 / (1 + sp.log(mu * d0**2 / eps))},
 }
@@ -269,16 +360,23 @@ def price_order(parameters: dict, name: str):
     """T calls at the given T, delta, sigma2 in one regime, as an order; the logarithm of MC counts its argument's order."""
     s, d = sp.sqrt(parameters["sigma2"]), parameters["delta"]
     if name == "MC":
-        ratio = sp.simplify(order(s / d) ** 2)  # a power of beta d0^2/eps or of kappa: the base is what the log keeps
+        ratio = sp.simplify(
+            order(s / d) ** 2
+        )  # a power of beta d0^2/eps or of kappa: the base is what the log keeps
         power = sp.simplify(beta * sp.diff(sp.log(ratio), beta)) or 1
-        return order(parameters["T"] * c**2 / s**2) * sp.log(sp.powdenest(ratio ** (1 / power), force=True)) ** 2
+        return (
+            order(parameters["T"] * c**2 / s**2)
+            * sp.log(sp.powdenest(ratio ** (1 / power), force=True)) ** 2
+        )
     return order(parameters["T"] * CALL[name].subs({sigma: s, delta: d}, simultaneous=True))
 
 
 def table_of_bounds() -> dict:
     """The paper's Table 1 by substitution: {(row, regime, column): expression}, with c^gamma and the column's logarithm left out."""
     step = {eta: 1 / (4 * beta)}
-    strong_T = 4 / (eta * mu)  # the logarithm of the strongly convex column is common to it and left out
+    strong_T = 4 / (
+        eta * mu
+    )  # the logarithm of the strongly convex column is common to it and left out
     plain = {"convex": CONVEX, "strong": {**STRONG, "T": strong_T}}
     cells = {}
     for column, parameters in plain.items():

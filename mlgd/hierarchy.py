@@ -52,7 +52,9 @@ class Hierarchy:
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
     increment: Callable[[int, np.ndarray], np.ndarray] | None = None
-    shared: frozenset[int] | None = field(default=None, kw_only=True)  # where `increment` holds: None is everywhere
+    shared: frozenset[int] | None = field(
+        default=None, kw_only=True
+    )  # where `increment` holds: None is everywhere
 
     def __post_init__(self):
         for name in ("evaluate", "cost", "accuracy", "increment"):
@@ -121,7 +123,11 @@ class Hierarchy:
         513.0
         """
         levels = _integers(levels)
-        kept = [k for a, k in zip((None, *levels), levels, strict=False) if a == self.before(k) and self.shares(k)]
+        kept = [
+            k
+            for a, k in zip((None, *levels), levels, strict=False)
+            if a == self.before(k) and self.shares(k)
+        ]
         return self._like(levels=levels, shared=frozenset(kept))
 
     def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
@@ -138,7 +144,9 @@ class Hierarchy:
         try:
             return self.levels.index(k)
         except ValueError:
-            raise LevelError(f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k) from None
+            raise LevelError(
+                f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k
+            ) from None
 
     # --- evaluations ---
 
@@ -147,7 +155,9 @@ class Hierarchy:
         try:
             point = np.array(y, dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"a point must be an array of numbers; got {shown(y)}: {error}") from None
+            raise ValueError(
+                f"a point must be an array of numbers; got {shown(y)}: {error}"
+            ) from None
         if point.ndim == 0 or point.size == 0:
             what = f"the number {point}" if point.size else "an empty array"
             raise ValueError(
@@ -194,7 +204,9 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         value = _converted(raw, k, y.shape)
     wrong = ""
     if value.shape != y.shape:
-        wrong = f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
+        wrong = (
+            f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
+        )
     # vdot is a fifth of isfinite, and unlike dot it does not warn where the square of a large value overflows
     elif not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
         wrong = "a non-finite value at the point given: mend that level or drop it"
@@ -217,9 +229,7 @@ def _converted(raw, k: int, shape: tuple[int, ...]) -> np.ndarray:
                 raise TypeError(f"its entries are of type {read.dtype}")
             return np.array(read, dtype=float)
         except Exception as error:  # whatever the object's own conversion raises
-            wrong = (
-                f"a {type(raw).__name__} that is no array of real numbers ({error}): return an array of shape {shape}"
-            )
+            wrong = f"a {type(raw).__name__} that is no array of real numbers ({error}): return an array of shape {shape}"
             cause = error
     raise LevelError(f"level {k} returned {wrong}", k) from cause
 
@@ -253,7 +263,9 @@ SIGNATURES = {
 def shown(given) -> str:
     """What was given, for a sentence: itself if that is short, else its type."""
     text = repr(given)
-    return text if len(text) <= 60 and "\n" not in text else f"a value of type {type(given).__name__}"
+    return (
+        text if len(text) <= 60 and "\n" not in text else f"a value of type {type(given).__name__}"
+    )
 
 
 def function(name: str, given: Callable) -> Callable:
@@ -276,7 +288,9 @@ def generator(rng) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"rng must be what numpy.random.default_rng takes; got {shown(rng)}: {error}") from None
+        raise ValueError(
+            f"rng must be what numpy.random.default_rng takes; got {shown(rng)}: {error}"
+        ) from None
 
 
 def first_level(c: float) -> int:

@@ -20,7 +20,9 @@ from .results import Result
 
 BLOCK = 1024  # events are drawn and thinned, and losses recorded, about this many at a time
 FAR = 1e12  # a path this many times as large as its start, or one, has diverged
-SLACK = 1 + 1e-6  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
+SLACK = (
+    1 + 1e-6
+)  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Schedule:
         total = 0.0
         for start, end in self.stretches(horizon):
             half = (end - start) / 2
-            total += half * float(np.asarray(values, float) @ self.rates(start + half * (1 + nodes)) @ weights)
+            total += half * float(
+                np.asarray(values, float) @ self.rates(start + half * (1 + nodes)) @ weights
+            )
         return total
 
     def expected_cost(self, h: Hierarchy, horizon: float) -> float:
@@ -77,7 +81,9 @@ def exponential_schedule(
     """
     for name, (end, growth) in (("delta", delta), ("nu2", nu2)):
         if not (end > 0 and growth >= 0 and math.isfinite(end) and math.isfinite(growth)):
-            raise ValueError(f"{name} needs a positive end and a growth of at least 0, both finite; got {end, growth}")
+            raise ValueError(
+                f"{name} needs a positive end and a growth of at least 0, both finite; got {end, growth}"
+            )
     if not (gamma > 0 and coarsest >= 0):
         raise ValueError(f"need gamma > 0 and coarsest >= 0; got {gamma!r} and {coarsest!r}")
     levels = h.levels[: h.levels.index(h.level_for(delta[0])) + 1]
@@ -98,14 +104,22 @@ def exponential_schedule(
     changes = [math.log(a / delta[0]) / delta[1] for a in accuracy] if delta[1] else []
     if nu2[1] and coarsest:
         changes += [math.log(s * shape[0] / coarsest) / nu2[1] for s in scale]
-    fastest = max(delta[1], nu2[1], weight)  # and no stretch is so long that a rate grows manyfold in it
+    fastest = max(
+        delta[1], nu2[1], weight
+    )  # and no stretch is so long that a rate grows manyfold in it
     changes += np.linspace(0, horizon, math.ceil(2 * fastest * horizon) + 1).tolist()
     breaks = tuple(sorted(t for t in (horizon - left for left in changes) if 0 < t < horizon))
     return Schedule(rates, levels, breaks, weight)
 
 
 def proposition_schedule(
-    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0, relax: float = 1.0
+    h: Hierarchy,
+    mu: float,
+    eps: float,
+    gamma: float,
+    horizon: float,
+    coarsest: float = 0.0,
+    relax: float = 1.0,
 ) -> Schedule:
     """The paper's Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
 
@@ -123,7 +137,10 @@ def proposition_schedule(
     at = lambda name, t: F.value(F.SCHEDULE[name], mu=mu, eps=eps, horizon=1 / mu, t=t)  # noqa: E731
     ends = {name: at(name, 1 / mu) for name in F.SCHEDULE}
     growth = {name: mu * math.log(at(name, 0.0) / ends[name]) for name in F.SCHEDULE}
-    delta, nu2 = (ends["delta"] / math.sqrt(relax), growth["delta"]), (ends["nu2"] / relax, growth["nu2"])
+    delta, nu2 = (
+        (ends["delta"] / math.sqrt(relax), growth["delta"]),
+        (ends["nu2"] / relax, growth["nu2"]),
+    )
     return exponential_schedule(h, delta, nu2, gamma, horizon, weight=mu / 2, coarsest=coarsest)
 
 
@@ -150,7 +167,9 @@ def flow(
     ('done', True, True)
     """
     if not isinstance(h, Hierarchy):
-        raise TypeError(f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}")
+        raise TypeError(
+            f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}"
+        )
     schedule = _as_schedule(h, rates)
     w = schedule.weight if weight is None else weight
     for name, given in (("horizon", horizon), ("weight", w)):
@@ -183,20 +202,33 @@ def flow(
             times, which, rate = _events(schedule, low, high, rng)
             safe = mean.copy()
             try:
-                for t, i, r, share in zip(*(a.tolist() for a in (times, which, rate, shares(times))), strict=True):
+                for t, i, r, share in zip(
+                    *(a.tolist() for a in (times, which, rate, shares(times))), strict=True
+                ):
                     if events == max_events:
-                        return result("budget", f"{events} events were made by time {now:.4g}: max_events")
+                        return result(
+                            "budget", f"{events} events were made by time {now:.4g}: max_events"
+                        )
                     for k in bought[i]:
                         meter.charge(k)
                     step = h.step(schedule.levels[i], y)
                     mean += share * (y - mean)
-                    y, now, events = y - step / r, t, events + 1  # a new array: a user may keep the points seen
+                    y, now, events = (
+                        y - step / r,
+                        t,
+                        events + 1,
+                    )  # a new array: a user may keep the points seen
                     y.flags.writeable = False
             except LevelError as error:
-                failure, message = error, f"event {events + 1}, time {t:.4g}: {error}; the average so far is kept"
+                failure, message = (
+                    error,
+                    f"event {events + 1}, time {t:.4g}: {error}; the average so far is kept",
+                )
             if not np.abs(y).max() <= far:
                 mean = safe
-                return result("diverged", f"the path left every region by event {events}: raise the rates")
+                return result(
+                    "diverged", f"the path left every region by event {events}: raise the rates"
+                )
             if failure is not None:
                 return result("failed", message, failure)
             if times.size and loss is not None:
@@ -204,7 +236,9 @@ def flow(
         if horizon:
             mean += shares(np.array([horizon]))[0] * (y - mean)
     except KeyboardInterrupt as interrupt:
-        interrupt.result = result("stopped", f"interrupted at event {events}: the average so far is kept")
+        interrupt.result = result(
+            "stopped", f"interrupted at event {events}: the average so far is kept"
+        )
         raise
     return result("done", message)
 
@@ -216,7 +250,9 @@ def _pieces(schedule: Schedule, horizon: float) -> Iterator[tuple[float, float]]
         yield from pairwise(np.linspace(start, end, n + 1).tolist())
 
 
-def _events(schedule: Schedule, start: float, end: float, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _events(
+    schedule: Schedule, start: float, end: float, rng
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The firings on a piece, exact by thinning: their times, increasing, the index of each level, and its rate then."""
     bound = schedule.bounds(start, end)
     total = np.cumsum(bound)
@@ -230,7 +266,9 @@ def _events(schedule: Schedule, start: float, end: float, rng) -> tuple[np.ndarr
 def _as_schedule(h: Hierarchy, rates) -> Schedule:
     if isinstance(rates, Schedule):
         if unknown := [k for k in rates.levels if k not in h.levels]:
-            raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
+            raise ValueError(
+                f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}"
+            )
         return rates
     if not isinstance(rates, Mapping | Sequence | np.ndarray) or isinstance(rates, str):
         raise TypeError(
@@ -240,7 +278,9 @@ def _as_schedule(h: Hierarchy, rates) -> Schedule:
     levels = h.levels[: len(rates)]
     if not levels or pairs.keys() != {*levels} or len(rates) > len(levels):
         given = tuple(rates) if isinstance(rates, Mapping) else f"{len(rates)} of them"
-        raise ValueError(f"rates must be given for an initial run of the levels {h.levels}; got {given}")
+        raise ValueError(
+            f"rates must be given for an initial run of the levels {h.levels}; got {given}"
+        )
     for k in levels:
         if not (isinstance(pairs[k], Real) and 0 < pairs[k] < math.inf):
             raise ValueError(f"rates must be positive and finite; got {pairs[k]!r} at level {k}")

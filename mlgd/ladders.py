@@ -15,7 +15,11 @@ import numpy as np
 
 TINY = 1e-300  # a vanishing increment still needs a positive probability, or the mean would be another level's
 ROUNDS = 60
-GAPS = (1, 2, 3)  # strides to begin with: where errors alternate, odd and even levels are rival valleys
+GAPS = (
+    1,
+    2,
+    3,
+)  # strides to begin with: where errors alternate, odd and even levels are rival valleys
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
 
 
@@ -43,23 +47,37 @@ def optimum(
     fresh = {(*range(i, last, gap), last) for i in range(last) for gap in (*GAPS, last)}
     while fresh:
         chains = sorted(fresh)
-        for chain, q, price in zip(chains, *polished(chains, cost, v, variance, shared), strict=True):
+        for chain, q, price in zip(
+            chains, *polished(chains, cost, v, variance, shared), strict=True
+        ):
             known[chain] = chain, q[: len(chain)], float(price)
         best = sorted(known.values(), key=lambda found: found[2])[:KEPT]
-        fresh = {tuple(sorted({*chain} ^ {k})) for chain, *_ in best for k in range(last)} - known.keys()
+        fresh = {
+            tuple(sorted({*chain} ^ {k})) for chain, *_ in best for k in range(last)
+        } - known.keys()
     return best[0]
 
 
 def polished(
-    chains: list[tuple[int, ...]], cost: np.ndarray, v: np.ndarray, variance: float, shared: np.ndarray
+    chains: list[tuple[int, ...]],
+    cost: np.ndarray,
+    v: np.ndarray,
+    variance: float,
+    shared: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The probabilities of each chain (a row, padded with zeros) and its price: infinite where one would pass one."""
     size = max(map(len, chains))
     at = np.array([[*c, *[-1] * (size - len(c))] for c in chains])
     before, here = at[:, :-1], at[:, 1:]
     real = here >= 0
-    value = real & ~(shared[here] & (here == before + 1))  # steps that are differences of two values
-    squared, back, ahead = np.where(real, v[before, here], 0.0), np.where(value, cost[before], 0.0), cost[here]
+    value = real & ~(
+        shared[here] & (here == before + 1)
+    )  # steps that are differences of two values
+    squared, back, ahead = (
+        np.where(real, v[before, here], 0.0),
+        np.where(value, cost[before], 0.0),
+        cost[here],
+    )
     used = np.zeros((len(chains), size + 1))  # the chance that a step has a level's value evaluated
     used[:, 0] = 1.0
     best_q, best = np.zeros((len(chains), size)), np.full(len(chains), np.inf)

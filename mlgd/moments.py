@@ -56,7 +56,9 @@ def worst(beta: float, mu: float, eta: float, windows: np.ndarray, lags: np.ndar
     x = 1 - eta * lam
     horizon, bias, noise = (np.empty((windows.size, lags.size)) for _ in range(3))
     n = steps_grid(windows.max(), windows)
-    rising = np.where(x < 0, 1 + np.abs(powers(x, n[:, None])), falls(eta, lam, n[:, None]))  # of even and odd n
+    rising = np.where(
+        x < 0, 1 + np.abs(powers(x, n[:, None])), falls(eta, lam, n[:, None])
+    )  # of even and odd n
     late = _sums(n, (rising**2 / lam).max(axis=1), windows)
     m = steps_grid(lags.max(), lags)
     decay = np.abs(powers(x, m[:, None]))
@@ -82,11 +84,16 @@ def certified_bias(beta: float, mu: float, eta: float, window: int, steps: int) 
     lam = spectrum(beta, mu, eta, steps)
     x = 1 - eta * lam
     n, m = steps_grid(window, [window]), steps_grid(steps - window, [steps - window])
-    late, early = falls(eta, lam, n[:, None]), powers(x, m[:, None]) * falls(eta, lam, float(window))
+    late, early = (
+        falls(eta, lam, n[:, None]),
+        powers(x, m[:, None]) * falls(eta, lam, float(window)),
+    )
     square = (np.vstack([late, early]) / (window * lam)) ** 2 * lam
     weight = np.concatenate([_weights(n), _weights(m)])
     share = np.full(lam.size, 0.5 / lam.size)
-    share[(weight @ np.sqrt(square)).argmax()] += 0.5  # where an error that keeps its direction does most harm
+    share[(weight @ np.sqrt(square)).argmax()] += (
+        0.5  # where an error that keeps its direction does most harm
+    )
     best = np.inf
     for _ in range(40):
         r = np.sqrt(square @ share) + 1e-300
@@ -101,7 +108,11 @@ def steps_grid(last: float, wanted) -> np.ndarray:
     if last < 1:
         return np.zeros(0)
     first = np.arange(1.0, min(last, 32) + 1)
-    more = np.round(np.geomspace(32, last, int(np.log(last / 32) / np.log(RATIO)) + 2)) if last > 32 else []
+    more = (
+        np.round(np.geomspace(32, last, int(np.log(last / 32) / np.log(RATIO)) + 2))
+        if last > 32
+        else []
+    )
     wanted = np.asarray(wanted, float)
     return np.unique(np.concatenate([first, more, wanted[wanted >= 1]]))
 
@@ -127,7 +138,9 @@ class Responses(NamedTuple):
     noise: np.ndarray
 
     @classmethod
-    def at(cls, lam: np.ndarray, eta: np.ndarray, window: np.ndarray, steps: np.ndarray) -> "Responses":
+    def at(
+        cls, lam: np.ndarray, eta: np.ndarray, window: np.ndarray, steps: np.ndarray
+    ) -> "Responses":
         eta, w, t = (np.asarray(v, float)[:, None] for v in (eta, window, steps))
         x = 1 - eta * lam
         full, lag = falls(eta, lam, w), t - w

@@ -71,7 +71,9 @@ class Telescope:
             probabilities = dict(zip(h.levels, given, strict=False))
         levels = tuple(sorted(probabilities))
         if not levels or not {*levels} <= {*h.levels}:
-            raise ValueError(f"probabilities must be given for levels among {h.levels}; got them for {levels}")
+            raise ValueError(
+                f"probabilities must be given for levels among {h.levels}; got them for {levels}"
+            )
         p = np.array([probabilities[k] for k in levels], float)
         for k, q in zip(levels, p.tolist(), strict=True):
             if not 0 < q <= 1:
@@ -93,7 +95,9 @@ class Telescope:
 
     def mean(self, y: np.ndarray) -> np.ndarray:
         """The exact mean, the sum of all increments (it telescopes to the finest level)."""
-        return sum((self.h.step(k, y) for k in self.levels[1:]), start=self.h.step(self.levels[0], y))
+        return sum(
+            (self.h.step(k, y) for k in self.levels[1:]), start=self.h.step(self.levels[0], y)
+        )
 
     def variance(self, y: np.ndarray) -> float:
         """The exact variance E||f~ - E f~||^2, the sum of (1/p_k - 1) ||A_k - A_{k-}||^2."""
@@ -127,7 +131,9 @@ class Telescope:
             after = float(self.p[i + 1]) if (False, k) in [*parts, ()][i + 1] else 0.0
             # a shared increment is an evaluation of its own, beside the value that the next one may need
             both = 0.0 if i >= m and (True, k) in parts[i] else own * after
-            paid[k] = (own + after - both) * self.h.cost(k)  # not 1 - (1-own)(1-after): a rare level costs much
+            paid[k] = (own + after - both) * self.h.cost(
+                k
+            )  # not 1 - (1-own)(1-after): a rare level costs much
         return paid
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
@@ -137,16 +143,24 @@ class Telescope:
     def needs(self, drawn: Sequence[bool]) -> tuple[Need, ...]:
         """What a call with these outcomes evaluates, each once, coarsest first: (False, k) is A_k, (True, k) a shared increment."""
         wanted = {(False, self.prefix)} if self._prefix else set()
-        wanted.update(part for i in np.flatnonzero(drawn) for part in self.h.parts(self.levels[self._prefix + i]))
+        wanted.update(
+            part
+            for i in np.flatnonzero(drawn)
+            for part in self.h.parts(self.levels[self._prefix + i])
+        )
         return tuple(sorted(wanted, key=lambda need: need[::-1]))
 
-    def combine(self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None) -> Draw:
+    def combine(
+        self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None
+    ) -> Draw:
         """The value for given outcomes B_k of the levels past the prefix; each level is evaluated at most once.
 
         `evaluate(needs, y)` returns the list of values that `needs` asks for; without it they are taken here.
         """
         needs, base, terms, paid = self._recipe(drawn)
-        values = [self.h.part(need, y) for need in needs] if evaluate is None else evaluate(needs, y)
+        values = (
+            [self.h.part(need, y) for need in needs] if evaluate is None else evaluate(needs, y)
+        )
         value = np.zeros_like(y, dtype=float) if base is None else values[base].copy()
         for fine, coarse, p in terms:
             value += (values[fine] if coarse is None else values[fine] - values[coarse]) / p
@@ -188,7 +202,9 @@ class Telescope:
         the fixed level. On a ladder that is not dyadic the same shape is scaled to the same guarantee.
         """
         if not (delta > 0 and sigma >= 0 and gamma > 0):
-            raise ValueError(f"need delta > 0, sigma >= 0, gamma > 0; got {delta!r}, {sigma!r}, {gamma!r}")
+            raise ValueError(
+                f"need delta > 0, sigma >= 0, gamma > 0; got {delta!r}, {sigma!r}, {gamma!r}"
+            )
         if coarsest not in ("always", "paper"):
             raise ValueError(f"coarsest must be 'always' or 'paper'; got {coarsest!r}")
         levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
@@ -196,11 +212,15 @@ class Telescope:
         shape, free = accuracy ** (1 + gamma / 2), 1 if coarsest == "always" else 0
         p = np.ones(len(levels))
         if sigma > 0 and len(levels) > free:
-            p[free:] = np.minimum(_scale(levels, accuracy, shape, free, sigma, gamma) * shape[free:], 1.0)
+            p[free:] = np.minimum(
+                _scale(levels, accuracy, shape, free, sigma, gamma) * shape[free:], 1.0
+            )
         return cls(h, p)
 
     @classmethod
-    def cheapest(cls, h: Hierarchy, sigma: float, increments: Sequence[float] | np.ndarray) -> "Telescope":
+    def cheapest(
+        cls, h: Hierarchy, sigma: float, increments: Sequence[float] | np.ndarray
+    ) -> "Telescope":
         """The cheapest telescope with mean the last level given and variance at most sigma^2: levels and probabilities.
 
         It minimizes `expected_cost()`, what `draw` charges. `increments` are the norms ||A_k - A_{k-}|| of the first
@@ -218,7 +238,9 @@ class Telescope:
         norms = np.asarray(increments, float)
         n = len(norms) if norms.ndim else 0
         shaped = norms.ndim == 1 or (norms.ndim == 2 and norms.shape == (n, n))
-        if not (shaped and 0 < n <= len(h.levels) and np.isfinite(norms).all() and (norms >= 0).all()):
+        if not (
+            shaped and 0 < n <= len(h.levels) and np.isfinite(norms).all() and (norms >= 0).all()
+        ):
             raise ValueError(
                 "increments: one finite norm for each of the first levels, or a square array of the norms between "
                 f"any two of them; got {increments!r} for the levels {h.levels}"
@@ -238,13 +260,22 @@ def _scale(levels, accuracy, shape, free, sigma, gamma) -> float:
     name, delta = formulas.regime(gamma), float(accuracy[-1])
     dyadic = np.allclose(accuracy * 2.0 ** np.array(levels, float), 1.0, rtol=1e-9, atol=0.0)
     if dyadic and (np.diff(levels) == 1).all():
-        tail = max(math.ceil(math.log2(sigma / (3 * delta))), 1)  # at one, sigma <= 3 delta draws every level
-        names = {"HTMC": {"delta": delta, "gamma": gamma}, "MC": {"n": tail}, "ETMC": {"gamma": gamma}}[name]
+        tail = max(
+            math.ceil(math.log2(sigma / (3 * delta))), 1
+        )  # at one, sigma <= 3 delta draws every level
+        names = {
+            "HTMC": {"delta": delta, "gamma": gamma},
+            "MC": {"n": tail},
+            "ETMC": {"gamma": gamma},
+        }[name]
         return formulas.value(formulas.SCALE[name], sigma=sigma, **names)
     squared = ((accuracy + np.append(2 * accuracy[:1], accuracy[:-1])) ** 2)[free:]
     low, high = 0.0, 1.0 / shape[free:].min()
     for _ in range(200):
         middle = (low + high) / 2
-        met = middle > 0 and ((1 / np.minimum(middle * shape[free:], 1.0) - 1) * squared).sum() <= sigma**2
+        met = (
+            middle > 0
+            and ((1 / np.minimum(middle * shape[free:], 1.0) - 1) * squared).sum() <= sigma**2
+        )
         low, high = (low, middle) if met else (middle, high)
     return high

@@ -21,7 +21,9 @@ CAUTION = 0.93  # of the target, for plans by measurements: what they miss is se
 STEPS = (1.0, 1.5, 1.8)  # times 1/beta; at two descent no longer converges
 
 
-def on_ladder(problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, promise: str) -> Plan:
+def on_ladder(
+    problem: Problem, eps: float, method: str, eta: float | None, ladder: Ladder, promise: str
+) -> Plan:
     """The plan of a method on a ladder, by its promise."""
     if method in ("accelerated", "scheduled"):
         if promise != "proved":
@@ -46,13 +48,19 @@ def _staged(problem: Problem, eps: float, method: str, eta: float | None, ladder
                 "finer levels or ask for a larger eps"
             )
         top = slice(0, fine[0] + 1)
-        chain, q, call = optimum(ladder.cost[top], ladder.squared[top, top], stage.sigma**2, ladder.shared[top])
+        chain, q, call = optimum(
+            ladder.cost[top], ladder.squared[top, top], stage.sigma**2, ladder.shared[top]
+        )
         stages.append(ladder.stage(stage.steps, chain, q, stage.sigma))
         expected += stage.steps * call
-    return ladder.plan(problem, eps, method, "proved", stages, eta=eta, expected_cost=expected, **parts)
+    return ladder.plan(
+        problem, eps, method, "proved", stages, eta=eta, expected_cost=expected, **parts
+    )
 
 
-def _proved(problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool) -> tuple[Choice, dict]:
+def _proved(
+    problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool
+) -> tuple[Choice, dict]:
     """The one-step lemma of the paper, summed with uniform weights (a) or with growing ones (b), whichever is cheaper.
 
     (a) loss <= x^2/(eta T) = d0^2/(eta T) + 2 delta x + eta (sigma^2 + 2 delta^2), where no mean distance exceeds x: at
@@ -78,10 +86,17 @@ def _proved(problem: Problem, eps: float, eta: float | None, ladder: Ladder, noi
         steps, shares = np.union1d(steps, few), np.append(0.0, SHARES)
     choice = search(ladder, eps, make, (None, steps, shares), noisy)
     if choice is None:
-        raise ladder.refuse(eps, "proved", min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf))
+        raise ladder.refuse(
+            eps, "proved", min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf)
+        )
     if not choice.window:
-        return choice, {"averaging": "uniform", "guarantee": "the one-step lemma summed as in the paper's Theorem 1(a)"}
-    said = "the one-step lemma with growing weights, the paper's Theorem 1(b) with its shorter horizon"
+        return choice, {
+            "averaging": "uniform",
+            "guarantee": "the one-step lemma summed as in the paper's Theorem 1(a)",
+        }
+    said = (
+        "the one-step lemma with growing weights, the paper's Theorem 1(b) with its shorter horizon"
+    )
     growth = 1 / (1 - (1 - choice.window) * eta * mu)
     return choice, {"averaging": "exponential", "growth": growth, "guarantee": said}
 
@@ -90,7 +105,9 @@ def _whole(most: float, count: int) -> np.ndarray:
     return np.unique(np.ceil(np.geomspace(1.0, max(2.0, most), count)))
 
 
-def _quadratic(problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool) -> tuple[Choice, dict]:
+def _quadratic(
+    problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool
+) -> tuple[Choice, dict]:
     """loss <= (sqrt(horizon) + sqrt(bias))^2 + noise, for errors that change from step to step but don't follow the noise.
 
     For errors that do, as those of levels whose bias varies with y may, it is at most twice as much.
@@ -102,14 +119,20 @@ def _quadratic(problem: Problem, eps: float, eta: float | None, ladder: Ladder, 
         rows = [worst(beta, mu, e, windows, lags) for e in etas]
         horizon, bias, noise = (np.ravel(part)[:, None] for part in zip(*rows, strict=True))
         horizon, bias = horizon * d0**2, bias * moving * delta**2
-        return Ways(*_mesh(etas, lags, windows), (horizon, bias, 0.0, 2 * np.sqrt(horizon * bias)), noise)
+        return Ways(
+            *_mesh(etas, lags, windows), (horizon, bias, 0.0, 2 * np.sqrt(horizon * bias)), noise
+        )
 
     while True:
         choice = search(ladder, eps, make, _grids(problem, eps, eta), noisy)
         if choice is None:
             raise ladder.refuse(eps, "quadratic", delta[-1] ** 2 / (2 * mu) if mu else math.inf)
         stage, window = choice.stage, int(choice.window)
-        more = certified_bias(beta, mu, choice.eta, window, stage.steps) * stage.delta**2 / choice.budget.bias
+        more = (
+            certified_bias(beta, mu, choice.eta, window, stage.steps)
+            * stage.delta**2
+            / choice.budget.bias
+        )
         if more <= 1:
             break
         moving *= 1.001 * more
@@ -117,7 +140,9 @@ def _quadratic(problem: Problem, eps: float, eta: float | None, ladder: Ladder, 
     return choice, {"averaging": "tail", "window": window, "guarantee": said}
 
 
-def _measured(problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool) -> tuple[Choice, dict]:
+def _measured(
+    problem: Problem, eps: float, eta: float | None, ladder: Ladder, noisy: bool
+) -> tuple[Choice, dict]:
     """loss ~ horizon + bias + noise, each integrated against its spectral measure: an estimate for this instance."""
     seen = Seen.of(problem, ladder)
 
@@ -136,11 +161,15 @@ def _measured(problem: Problem, eps: float, eta: float | None, ladder: Ladder, n
 def _grids(problem: Problem, eps: float, eta: float | None):
     """Steps, lags and windows of a first search."""
     if eta is not None and not eta < 2 / problem.beta:
-        raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}: take a smaller eta")
+        raise ValueError(
+            f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}: take a smaller eta"
+        )
     etas = np.array(STEPS) / problem.beta if eta is None else np.array([eta])
     most = 4 * problem.d0**2 / (etas.min() * eps)  # averaged descent from d0: loss d0^2/(2 eta T)
     if problem.mu:
-        most = min(most, 8 / (etas.min() * problem.mu) * math.log1p(problem.beta * problem.d0**2 / eps))
+        most = min(
+            most, 8 / (etas.min() * problem.mu) * math.log1p(problem.beta * problem.d0**2 / eps)
+        )
     return etas, np.append(0.0, _whole(most, 20)), _whole(most, 20)
 
 

@@ -16,12 +16,22 @@ from .theorems import call_bound as call_bound
 from .theorems import ideal
 
 PROMISES = ("proved", "quadratic", "measured")
-METHODS = ("multilevel", "fixed", "accelerated", "scheduled")  # the paper's, which can be planned without a ladder
+METHODS = (
+    "multilevel",
+    "fixed",
+    "accelerated",
+    "scheduled",
+)  # the paper's, which can be planned without a ladder
 LADDER_METHODS = (*METHODS, "refine", "anchored", "corrected")
 
 
 def plan(
-    problem: Problem, eps: float, method: str = "multilevel", eta: float | None = None, on=None, promise: str = "proved"
+    problem: Problem,
+    eps: float,
+    method: str = "multilevel",
+    eta: float | None = None,
+    on=None,
+    promise: str = "proved",
 ) -> Plan:
     """Hyperparameters that reach mean loss eps, and what they cost.
 
@@ -42,7 +52,11 @@ def plan(
     if not isinstance(problem, Problem):
         raise ValueError(
             f"plan needs a Problem; got {type(problem).__name__}: "
-            + ("use report.problem(beta=, d0=, mu=)" if hasattr(problem, "hierarchy") else "build one, Problem(...)")
+            + (
+                "use report.problem(beta=, d0=, mu=)"
+                if hasattr(problem, "hierarchy")
+                else "build one, Problem(...)"
+            )
         )
     eps = positive("eps", eps)
     if promise not in PROMISES:
@@ -67,7 +81,12 @@ def plan(
 
 
 def tuned(
-    problem: Problem, eps: float, telescope: Telescope, eta: float, steps: int, window: int | None = None
+    problem: Problem,
+    eps: float,
+    telescope: Telescope,
+    eta: float,
+    steps: int,
+    window: int | None = None,
 ) -> Plan:
     """A plan set by hand: your own probabilities, step and number of steps. It promises nothing.
 
@@ -91,10 +110,16 @@ def tuned(
         raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}")
     ladder = Ladder.of(telescope.h)
     chain = [ladder.h.levels.index(k) for k in telescope.levels]
-    known = {"eta": eta, "expected_cost": steps * telescope.expected_cost(), "guarantee": "set by hand"}
+    known = {
+        "eta": eta,
+        "expected_cost": steps * telescope.expected_cost(),
+        "guarantee": "set by hand",
+    }
     late = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
     known |= late if window is None else {"averaging": "tail", "window": int(window)}
-    return ladder.plan(problem, eps, "tuned", "none", [ladder.stage(steps, chain, telescope.p)], **known)
+    return ladder.plan(
+        problem, eps, "tuned", "none", [ladder.stage(steps, chain, telescope.p)], **known
+    )
 
 
 @dataclass(frozen=True)
@@ -138,12 +163,17 @@ class Comparison:
         return F.value(expression, beta=p.beta, mu=p.mu, d0=p.d0, eps=self.eps, gamma=p.gamma)
 
     def __str__(self) -> str:
-        base = next((p.expected_cost for p in self.plans if p.method == "multilevel"), self.best.expected_cost)
+        base = next(
+            (p.expected_cost for p in self.plans if p.method == "multilevel"),
+            self.best.expected_cost,
+        )
         rows = ["method        expected price   over multilevel   the paper's multiplier"]
         for p in self.plans:
             m = self.multiplier(p.method)
             said = "-" if m is None else f"{m:.3g}"
-            rows.append(f"{p.method:12s}  {p.expected_cost:14.4g}   {p.expected_cost / base:15.3g}   {said:>22s}")
+            rows.append(
+                f"{p.method:12s}  {p.expected_cost:14.4g}   {p.expected_cost / base:15.3g}   {said:>22s}"
+            )
         rows += [f"{method:12s}  left out: {why}" for method, why in self.left_out.items()]
         return "\n".join([*rows, self.verdict])
 
@@ -162,5 +192,7 @@ def compare(problem: Problem, eps: float, on=None, promise: str = "proved") -> C
         except NotApplicable as why:
             left_out[method] = str(why)
     if not plans:
-        raise NotApplicable("no method can be planned: " + "; ".join(f"{m}: {why}" for m, why in left_out.items()))
+        raise NotApplicable(
+            "no method can be planned: " + "; ".join(f"{m}: {why}" for m, why in left_out.items())
+        )
     return Comparison(problem, eps, tuple(sorted(plans, key=lambda p: p.expected_cost)), left_out)

@@ -11,7 +11,9 @@ from .results import log
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 SLACK = 1 + 1e-9  # rounding in what two levels may differ by
-LARGEST = 2**28  # bytes of values in a journal; what is bought after that is bought again on resumption
+LARGEST = (
+    2**28
+)  # bytes of values in a journal; what is bought after that is bought again on resumption
 
 
 class Stop(BaseException):
@@ -33,7 +35,10 @@ class Meter:
     def afford(self, *levels: int) -> None:
         """Refuse what would pass the limit, before any of it is evaluated."""
         if self.total + sum(self.price[k] for k in levels) > self.limit:
-            raise Stop("budget", f"the next evaluation would pass max_cost = {self.limit:g}: raise max_cost or eps")
+            raise Stop(
+                "budget",
+                f"the next evaluation would pass max_cost = {self.limit:g}: raise max_cost or eps",
+            )
 
     def charge(self, k: int) -> None:
         total = self.total + self.price[k]
@@ -76,16 +81,23 @@ class Journal:
 class Buyer:
     """Buys evaluations of one hierarchy; the one made at the start, for a look at the first level, is used there."""
 
-    def __init__(self, h: Hierarchy, start, opening, accuracies, meter: Meter, executor=None, journal=None):
+    def __init__(
+        self, h: Hierarchy, start, opening, accuracies, meter: Meter, executor=None, journal=None
+    ):
         self.h, self.start, self.opening, self.meter = h, start, opening, meter
-        self.executor, self.journal = executor if journal is None else None, journal  # a journal has one order
+        self.executor, self.journal = (
+            executor if journal is None else None,
+            journal,
+        )  # a journal has one order
         if meter.price[opening] > meter.limit:
             raise ValueError(
                 f"max_cost = {meter.limit:g} does not pay for one evaluation of level {opening}, which costs "
                 f"{meter.price[opening]:g}: raise max_cost"
             )
         self.accuracy = {k: (accuracies or {}).get(k) or h.accuracy(k) for k in h.levels}
-        self.opened = h.value(opening, start)  # refused at once if it is no gradient; billed when a method asks for it
+        self.opened = h.value(
+            opening, start
+        )  # refused at once if it is no gradient; billed when a method asks for it
         self.notes: list[str] = []  # what went wrong without ending the run
         self.broken = ""  # two levels that were seen to break their declared accuracies
 
@@ -95,7 +107,11 @@ class Buyer:
         if y is self.start and k == self.opening and not shared:
             return self.opened.copy() if fresh else self.opened
         level = self.h.increment if shared else self.h.evaluate
-        return taken(level, k, y, fresh) if self.journal is None else self.journal.value(level, k, y, shared)
+        return (
+            taken(level, k, y, fresh)
+            if self.journal is None
+            else self.journal.value(level, k, y, shared)
+        )
 
     def values(self, needs: Sequence[tuple[bool, int]], y: np.ndarray) -> list[np.ndarray]:
         """Several levels at one point, on the executor if there is one: (True, k) is the increment that shares work."""
@@ -117,7 +133,9 @@ class Buyer:
             return [future.result() for future in futures]
         except LevelError:
             raise
-        except Exception as error:  # what a user's level raises is a LevelError: this is the executor's own
+        except (
+            Exception
+        ) as error:  # what a user's level raises is a LevelError: this is the executor's own
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             self.note(f"the executor failed ({what}) and the run went on without it")
             self.executor, paid = None, ()  # what is evaluated again is paid for once
@@ -134,8 +152,13 @@ class Buyer:
         for (shared, k), value in zip(needs, values, strict=True):
             if shared or last is not None:
                 j, moved = (self.h.before(k), value) if shared else (last[0], value - last[1])
-                allowed, apart = SLACK * (self.accuracy[j] + self.accuracy[k]), float(np.vdot(moved, moved)) ** 0.5
-                if apart > allowed + 1e-14 * float(np.vdot(value, value)) ** 0.5:  # the rounding of a large value
+                allowed, apart = (
+                    SLACK * (self.accuracy[j] + self.accuracy[k]),
+                    float(np.vdot(moved, moved)) ** 0.5,
+                )
+                if (
+                    apart > allowed + 1e-14 * float(np.vdot(value, value)) ** 0.5
+                ):  # the rounding of a large value
                     self.broken = (
                         f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
                         f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on the report"
@@ -152,9 +175,18 @@ class Buyer:
 class Sampler:
     """Draws of a telescope along a run: coins in blocks from one generator, each level evaluated once per call."""
 
-    def __init__(self, buyer: Buyer, telescope: Telescope, rng: np.random.Generator, drawn: dict | None = None):
+    def __init__(
+        self,
+        buyer: Buyer,
+        telescope: Telescope,
+        rng: np.random.Generator,
+        drawn: dict | None = None,
+    ):
         self.buyer, self.telescope, self.rng = buyer, telescope, rng
-        self.prefix, self.kept = telescope.prefix, getattr(telescope, "kept", None)  # what an anchored one knows
+        self.prefix, self.kept = (
+            telescope.prefix,
+            getattr(telescope, "kept", None),
+        )  # what an anchored one knows
         self.refill()
         if drawn is not None:
             self.at = drawn["at"]

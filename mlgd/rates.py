@@ -12,7 +12,18 @@ FLOOR = 0.05  # bits: what a level may be off the line of the finer ones, howeve
 LIPSCHITZ = 0.75  # an exponent of the change in the distance from which it is taken for one
 SATURATED = 0.5  # increments that differ by more than this share of their size have nothing to do with one another
 NEAR = 32.0  # pairs up to this many times the closest distance tell the order
-QUANTILES = (31.82, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764)  # Student's 99%, 1 to 10 degrees
+QUANTILES = (
+    31.82,
+    6.965,
+    4.541,
+    3.747,
+    3.365,
+    3.143,
+    2.998,
+    2.896,
+    2.821,
+    2.764,
+)  # Student's 99%, 1 to 10 degrees
 
 
 def student(freedom: int) -> float:
@@ -67,10 +78,16 @@ def line(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Line:
     x, y = np.log2(price), np.log2(np.maximum(size, 1e-300))
     start = max(0, len(usable) - 4)
     while start > 0:
-        before, fit, n = usable[start - 1], Fit.of(x[usable[start:]], y[usable[start:]]), len(usable) - start
+        before, fit, n = (
+            usable[start - 1],
+            Fit.of(x[usable[start:]], y[usable[start:]]),
+            len(usable) - start,
+        )
         off = x[before] - fit.centre[0]
         scatter = max(fit.left @ fit.left / (n - 2), FLOOR**2) * (1 + 1 / n + off**2 / fit.spread)
-        if abs(y[before] - fit.centre[1] - fit.slope * off) > 2 * student(n - 2) * math.sqrt(scatter):
+        if abs(y[before] - fit.centre[1] - fit.slope * off) > 2 * student(n - 2) * math.sqrt(
+            scatter
+        ):
             break
         start -= 1
     used = usable[start:]
@@ -81,10 +98,20 @@ def line(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Line:
     if (
         n > 2
     ):  # the larger error allows for levels that scatter more than others (White's, with MacKinnon's correction HC3)
-        uneven = np.linalg.norm(fit.off * fit.left / (1 - 1 / n - fit.off**2 / fit.spread)) / fit.spread
-        margin = student(n - 2) * max(math.sqrt(fit.left @ fit.left / (n - 2) / fit.spread), float(uneven))
+        uneven = (
+            np.linalg.norm(fit.off * fit.left / (1 - 1 / n - fit.off**2 / fit.spread)) / fit.spread
+        )
+        margin = student(n - 2) * max(
+            math.sqrt(fit.left @ fit.left / (n - 2) / fit.spread), float(uneven)
+        )
     margin, end = max(margin, RESOLUTION * abs(fit.slope)), _bent(fit, y[used])
-    return Line(-fit.slope, -max(fit.slope + margin, end), -min(fit.slope - margin, end), fit.r2, tuple(used))
+    return Line(
+        -fit.slope,
+        -max(fit.slope + margin, end),
+        -min(fit.slope - margin, end),
+        fit.r2,
+        tuple(used),
+    )
 
 
 class Fit(NamedTuple):
@@ -103,7 +130,14 @@ class Fit(NamedTuple):
         spread, total = max(float(off @ off), 1e-300), float(high @ high)
         slope = float(off @ high) / spread
         left = high - slope * off
-        return cls((x.mean(), y.mean()), off, spread, slope, left, 1 - float(left @ left) / total if total else 0.0)
+        return cls(
+            (x.mean(), y.mean()),
+            off,
+            spread,
+            slope,
+            left,
+            1 - float(left @ left) / total if total else 0.0,
+        )
 
 
 def _bent(fit: Fit, y: np.ndarray) -> float:
@@ -115,7 +149,9 @@ def _bent(fit: Fit, y: np.ndarray) -> float:
     size = max(float(square @ square), 1e-300)
     bend = float(square @ y) / size
     left = fit.left - bend * square
-    scatter = math.sqrt(max(float(left @ left) / (y.size - 3), 1e-4))  # a hundredth of a bit is no bend
+    scatter = math.sqrt(
+        max(float(left @ left) / (y.size - 3), 1e-4)
+    )  # a hundredth of a bit is no bend
     needed = abs(bend) * math.sqrt(size) > student(y.size - 3) * scatter
     return fit.slope + bend * (2 * float(fit.off[-1]) - tilt) if needed else fit.slope
 
@@ -138,21 +174,31 @@ class Regularity:
 def regularity(points: list[np.ndarray], increments: np.ndarray, floor: float) -> Regularity:
     """Measure it on increments of shape (level, point, ...); differences below `floor` are rounding."""
     n, flat = len(increments), increments.reshape(*increments.shape[:2], -1)
-    pairs = [(i, j) for i, j in combinations(range(len(points)), 2) if (points[i] != points[j]).any()]
+    pairs = [
+        (i, j) for i, j in combinations(range(len(points)), 2) if (points[i] != points[j]).any()
+    ]
     if not pairs:
         few = "how increments change with y cannot be told from one point: add two, one of them close to the first"
         return Regularity(np.full(n, math.nan), math.nan, math.nan, "unknown", few)
     distance = np.array([np.linalg.norm(points[i] - points[j]) for i, j in pairs])
     moved = np.array([[np.linalg.norm(level[i] - level[j]) for i, j in pairs] for level in flat])
-    size = np.sqrt(2 * (np.linalg.norm(flat, axis=2) ** 2).mean(axis=1))  # what unrelated increments differ by
+    size = np.sqrt(
+        2 * (np.linalg.norm(flat, axis=2) ** 2).mean(axis=1)
+    )  # what unrelated increments differ by
     change = (moved / distance).max(axis=1)
     told = [k for k in range(1, n) if (moved[k] > floor).any()]
     if n > 1 and not told:
-        return Regularity(change, math.nan, math.nan, "smooth", None)  # errors that do not depend on the point
-    orders = [s for s in (_order(distance, moved[k], size[k], floor) for k in told) if not math.isnan(s)]
+        return Regularity(
+            change, math.nan, math.nan, "smooth", None
+        )  # errors that do not depend on the point
+    orders = [
+        s for s in (_order(distance, moved[k], size[k], floor) for k in told) if not math.isnan(s)
+    ]
     order, rate = float(np.median(orders)) if orders else math.nan, math.nan
     if len(told) > 2 and np.ptp(np.log(size[told])):
-        rate = Fit.of(np.log(np.maximum(size[told], 1e-300)), np.log(np.maximum(change[told], 1e-300))).slope
+        rate = Fit.of(
+            np.log(np.maximum(size[told], 1e-300)), np.log(np.maximum(change[told], 1e-300))
+        ).slope
     verdict, doubt = "unknown", None
     if math.isnan(order):
         doubt = (
@@ -172,7 +218,9 @@ def regularity(points: list[np.ndarray], increments: np.ndarray, floor: float) -
 
 def _order(distance: np.ndarray, moved: np.ndarray, size: float, floor: float) -> float:
     """The exponent of the change in the distance at one level: from the pairs whose increments still resemble another."""
-    near = distance <= NEAR * distance.min()  # far apart, smooth increments need not resemble one another either
+    near = (
+        distance <= NEAR * distance.min()
+    )  # far apart, smooth increments need not resemble one another either
     if np.ptp(np.log(distance[near])) < math.log(4):
         return math.nan
     alike = near & (moved <= SATURATED * size)
@@ -181,4 +229,6 @@ def _order(distance: np.ndarray, moved: np.ndarray, size: float, floor: float) -
     few = np.ptp(np.log(distance[alike])) < math.log(4)
     pairs = near if few else alike
     slope = Fit.of(np.log(distance[pairs]), np.log(np.maximum(moved[pairs], floor))).slope
-    return math.nan if few and slope < LIPSCHITZ else slope  # pairs that differ by all they can only flatten it
+    return (
+        math.nan if few and slope < LIPSCHITZ else slope
+    )  # pairs that differ by all they can only flatten it

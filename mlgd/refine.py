@@ -38,7 +38,9 @@ def coarse_to_fine(problem: Problem, eps: float, method: str, on, promise: str) 
         if kind != "smooth" or not np.isfinite(ladder.change[1:]).all():
             raise NotApplicable(NOT_SMOOTH["in part" if kind == "smooth" else kind].format(method))
         if not problem.mu > 0 and promise != "measured":
-            raise NotApplicable(f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'")
+            raise NotApplicable(
+                f"{method!r} needs strong convexity: give the problem a mu > 0, or promise='measured'"
+            )
     if promise == "measured":
         return _measured(problem, eps, ladder, method)
     if method == "corrected":
@@ -51,7 +53,9 @@ def coarse_to_fine(problem: Problem, eps: float, method: str, on, promise: str) 
 # --- 'refine' by the worst case over quadratics ------------------------------------------------------------------------
 
 
-def nesterov_responses(beta: float, mu: float, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def nesterov_responses(
+    beta: float, mu: float, steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(eigenvalues, factors P_n of the starting error, sums over the last n errors of the largest sqrt(lambda) |g|).
 
     The method is linear on a quadratic: x_n = P_n(lambda) x_0 - sum of g_j(lambda) e_{n-j}, the same g whenever the error is made.
@@ -76,7 +80,12 @@ def _worst(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Plan:
     if not problem.mu:
         raise NotApplicable("'refine' with promise='quadratic' needs mu > 0")
     delta, cost, d0 = ladder.accuracy, ladder.cost, problem.d0
-    most = math.ceil(math.sqrt(problem.beta / problem.mu) * (2 + math.log1p(problem.beta * d0**2 / eps))) + 4
+    most = (
+        math.ceil(
+            math.sqrt(problem.beta / problem.mu) * (2 + math.log1p(problem.beta * d0**2 / eps))
+        )
+        + 4
+    )
     lam, factors, sums = nesterov_responses(problem.beta, problem.mu, most)
     counts = np.unique(np.ceil(np.geomspace(1, most, 48)).astype(int))
     size, sums = np.abs(factors[counts - 1]), sums[counts - 1]
@@ -93,11 +102,16 @@ def _worst(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Plan:
             price = (counts[good] * cost[first] + n * cost[later].sum()).min(initial=math.inf)
             if price < best:
                 m = good[0]
-                best, found = float(price), (first, [counts[m]] + [n] * (finest - first), start[m], bound[m])
+                best, found = (
+                    float(price),
+                    (first, [counts[m]] + [n] * (finest - first), start[m], bound[m]),
+                )
     if found is None:
         raise ladder.refuse(eps, promise, delta[-1] ** 2 / (2 * problem.mu))
     first, counts, start, bound = found
-    stages = [ladder.stage(n, (first + i,), (1.0,), solver="nesterov") for i, n in enumerate(counts)]
+    stages = [
+        ladder.stage(n, (first + i,), (1.0,), solver="nesterov") for i, n in enumerate(counts)
+    ]
     horizon, bias = float(start) ** 2 / 2, float(bound - start) ** 2 / 2
     said = "Nesterov's method coarse to fine, the worst case over spectra in [mu, beta]"
     known = {"eta": 1 / problem.beta, "averaging": "last", "expected_cost": best, "guarantee": said}
@@ -122,7 +136,11 @@ def _promised(problem: Problem, eps: float, ladder: Ladder, promise: str) -> Pla
     else:
         horizon = (math.sqrt(last.reached) - math.sqrt(bias) - math.sqrt(noise)) ** 2
         budget = Budget(horizon, bias, noise, last.reached - horizon - bias - noise)
-    said = "the theorem on anchored descent" if s.averaged else "the worst case over spectra in [mu, beta]"
+    said = (
+        "the theorem on anchored descent"
+        if s.averaged
+        else "the worst case over spectra in [mu, beta]"
+    )
     growth = (1 - s.h * last.theta) / (1 - s.h) if s.averaged and s.h < 1 else 1.0
     said = {"growth": growth, "guarantee": f"{said}, if increments change no faster than measured"}
     return _anchored(problem, s, ladder, promise, epochs, eta=s.eta, budget=budget, **said)
@@ -133,11 +151,20 @@ def _setting(problem: Problem, eps: float, ladder: Ladder, mu: float = 0.0) -> S
     return Setting(problem.beta, max(problem.mu, mu), problem.d0, eps, *known)
 
 
-def _anchored(problem, s: Setting, ladder: Ladder, promise: str, epochs: Iterable[Epoch], **said) -> Plan:
+def _anchored(
+    problem, s: Setting, ladder: Ladder, promise: str, epochs: Iterable[Epoch], **said
+) -> Plan:
     sigma = 2 * math.sqrt(s.mu / s.eta)  # at the distance that the theorem allows
-    stages = [ladder.stage(e.steps, e.levels, e.probabilities, sigma * e.radius * math.sqrt(e.noise)) for e in epochs]
+    stages = [
+        ladder.stage(e.steps, e.levels, e.probabilities, sigma * e.radius * math.sqrt(e.noise))
+        for e in epochs
+    ]
     price = float(sum(epoch_price(ladder.h, e.levels, e.probabilities, e.steps) for e in stages))
-    said |= {"averaging": "exponential" if promise == "proved" else "last", "expected_cost": price, "cost_bound": None}
+    said |= {
+        "averaging": "exponential" if promise == "proved" else "last",
+        "expected_cost": price,
+        "cost_bound": None,
+    }
     return ladder.plan(problem, s.eps, "anchored", promise, stages, **said)
 
 
@@ -147,7 +174,10 @@ def _anchored(problem, s: Setting, ladder: Ladder, promise: str, epochs: Iterabl
 def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan:
     """The cheapest way up: each stage starts near the zero of the level before, and its error spreads as that level's bias."""
     seen, best, found, known = Seen.of(problem, ladder), math.inf, None, problem.measures
-    change, least = ladder.change[np.array(ladder.h.levels) > known.level].sum(), known.gradient.nodes.min()
+    change, least = (
+        ladder.change[np.array(ladder.h.levels) > known.level].sum(),
+        known.gradient.nodes.min(),
+    )
     if method == "refine" and change > least:  # it is planned by the spectrum of one level
         raise NotApplicable(
             f"levels after {known.level} change the curvature by {change:.2g}, more than the smallest eigenvalue that was "
@@ -183,7 +213,11 @@ def _measured(problem: Problem, eps: float, ladder: Ladder, method: str) -> Plan
 
 def _consecutive(floors: np.ndarray, eps: float):
     """(levels, base), the base not used: from any level to one of the first that are good enough, one by one."""
-    return [(range(j, k + 1), 0) for k in np.flatnonzero(floors < eps)[:4].tolist() for j in range(k + 1)]
+    return [
+        (range(j, k + 1), 0)
+        for k in np.flatnonzero(floors < eps)[:4].tolist()
+        for j in range(k + 1)
+    ]
 
 
 def _ladders(floors: np.ndarray, eps: float) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -197,16 +231,24 @@ def _ladders(floors: np.ndarray, eps: float) -> Iterator[tuple[tuple[int, ...], 
             yield from ((ladder, base) for ladder in sorted(seen))
 
 
-def _solved(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float):
+def _solved(
+    s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float
+):
     """Conjugate gradients on the measured quadratures, times what a quasi-Newton method takes more."""
     floor = seen.floors[finest]
     n, norm = _conjugate(measure, s.eps - floor if last else patience * floor)
     # the cap on the steps is seldom needed: a stage ends at its tolerance
     made = seen.ladder.stage(2 * n + 2, (finest,), (1.0,), solver="quasi-newton", tolerance=norm)
-    return (OVER_CONJUGATE * n + 1) * s.price[finest], made, seen.steps[min(finest + 1, len(seen.steps) - 1)]
+    return (
+        (OVER_CONJUGATE * n + 1) * s.price[finest],
+        made,
+        seen.steps[min(finest + 1, len(seen.steps) - 1)],
+    )
 
 
-def _corrected(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float):
+def _corrected(
+    s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, patience: float
+):
     """After a correction at distance R there is left the bias of the fine level and the change of the increments over R."""
     (start, mass), (shape, size) = measure, seen.biases[finest]
     slope = s.change[base + 1 : finest + 1].sum()  # Lipschitz constant of what the tilt misses
@@ -221,7 +263,9 @@ def _corrected(s: Setting, seen: Seen, measure: Measure, finest: int, base: int,
     return s.price[finest] + n * s.price[base], made, (shape, left * (1 + patience))
 
 
-def _descended(s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, factor, share, far):
+def _descended(
+    s: Setting, seen: Seen, measure: Measure, finest: int, base: int, last: bool, factor, share, far
+):
     """Descent on the measured spectrum; the base of a call is chosen by its price, so that one base is enough."""
     if base:
         return math.inf, None, measure
@@ -230,10 +274,18 @@ def _descended(s: Setting, seen: Seen, measure: Measure, finest: int, base: int,
     eta, radius2 = factor / s.beta, mass * start.integral(-2)
     weights, rate = mass * start.weights / start.nodes / 2, np.abs(1 - eta * start.nodes)
     steps = int(fewest(lambda t: weights @ rate ** (2 * t), share * left))
-    gain = float(shape.weights @ (1 / (2 - eta * shape.nodes))) / 2  # loss per eta times the variance of a call
+    gain = (
+        float(shape.weights @ (1 / (2 - eta * shape.nodes))) / 2
+    )  # loss per eta times the variance of a call
     variance = (1 - share) * left / (eta * gain * radius2)
-    price = s.price[finest] + steps * call_prices(s, np.full((1, s.price.size), variance))[0, finest]
-    return price, Epoch(math.sqrt(radius2), finest, steps, variance * s.eta / s.mu), (shape, size * (1 + far))
+    price = (
+        s.price[finest] + steps * call_prices(s, np.full((1, s.price.size), variance))[0, finest]
+    )
+    return (
+        price,
+        Epoch(math.sqrt(radius2), finest, steps, variance * s.eta / s.mu),
+        (shape, size * (1 + far)),
+    )
 
 
 def _conjugate(measure: Measure, goal: float) -> tuple[int, float]:

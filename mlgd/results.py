@@ -60,7 +60,11 @@ class Result:
     def of(cls, y, meter, rows, steps, status, message, **more) -> "Result":
         """From what was paid and recorded, rows of (step, price so far, loss)."""
         trace = Trace(*(np.array(column) for column in zip(*rows, strict=True)))
-        paid = {"cost": meter.total, "cost_by_level": meter.by_level, "evaluations": dict(meter.counts)}
+        paid = {
+            "cost": meter.total,
+            "cost_by_level": meter.by_level,
+            "evaluations": dict(meter.counts),
+        }
         return cls(y=y, **paid, steps=steps, status=status, message=message, trace=trace, **more)
 
     @property
@@ -72,7 +76,11 @@ class Result:
     def fun(self) -> float:
         """The loss recorded at y; nan when no `loss` was given."""
         losses = self.trace.loss
-        return float(np.nanmin(losses) if self.status == "diverged" and not np.isnan(losses).all() else losses[-1])
+        return float(
+            np.nanmin(losses)
+            if self.status == "diverged" and not np.isnan(losses).all()
+            else losses[-1]
+        )
 
     @property
     def success(self) -> bool:
@@ -96,27 +104,45 @@ class Result:
             ("status", f"{self.status}: {self.message}"),
             ("promise", self.promise),
             ("price", f"{self.cost:.4g} for {self.nfev} evaluations in {self.steps} steps"),
-            ("loss", f"{self.fun:.4g}" if self.fun == self.fun else "not recorded: give minimize a `loss`"),
+            (
+                "loss",
+                f"{self.fun:.4g}"
+                if self.fun == self.fun
+                else "not recorded: give minimize a `loss`",
+            ),
             ("y", f"shape {self.y.shape}, {point}"),
         ]
         if self.cost_by_purpose:
-            rows.insert(3, ("spent on", ", ".join(f"{what} {c:.3g}" for what, c in self.cost_by_purpose.items())))
+            rows.insert(
+                3,
+                (
+                    "spent on",
+                    ", ".join(f"{what} {c:.3g}" for what, c in self.cost_by_purpose.items()),
+                ),
+            )
         rows += [("choice", sentence) for sentence in self.choices]
         return rows + ([("error", repr(self.error))] if self.error is not None else [])
 
     def _bill(self) -> list[tuple[int, int, float, float]]:
         """Level, evaluations, price and its share, of the levels that were evaluated."""
         return [
-            (k, n, self.cost_by_level[k], self.cost_by_level[k] / self.cost) for k, n in self.evaluations.items() if n
+            (k, n, self.cost_by_level[k], self.cost_by_level[k] / self.cost)
+            for k, n in self.evaluations.items()
+            if n
         ]
 
     def __repr__(self) -> str:
         rows = [f"{name:>9s}  {text}" for name, text in self._rows()]
-        bill = [f"    level {k}: {n} x, price {price:.4g} ({share:.0%})" for k, n, price, share in self._bill()]
+        bill = [
+            f"    level {k}: {n} x, price {price:.4g} ({share:.0%})"
+            for k, n, price, share in self._bill()
+        ]
         return "\n".join(["Result", *rows, *bill])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._rows())
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._rows()
+        )
         head = "<tr><th>level</th><th>evaluations</th><th>price</th><th>share</th></tr>"
         bill = "".join(
             f"<tr><td>{k}</td><td>{n}</td><td>{price:.4g}</td><td>{share:.1%}</td></tr>"

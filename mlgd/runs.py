@@ -33,11 +33,27 @@ class Run:
     """One run, or a part of one: a plan that is carried out on the way, from the same purse."""
 
     def __init__(
-        self, h: Hierarchy, y0, plan: Plan | None, eps, rng, loss, callback, max_cost, progress, checkpoint, executor,
+        self,
+        h: Hierarchy,
+        y0,
+        plan: Plan | None,
+        eps,
+        rng,
+        loss,
+        callback,
+        max_cost,
+        progress,
+        checkpoint,
+        executor,
         method_of: Callable[[Plan | None], Method],
-    ):  # fmt: skip
+    ):
         self.h, self.eps, self.loss, self.callback, self.progress = h, eps, loss, callback, progress
-        self.executor, self.method_of, self.meter, self.journal = executor, method_of, Meter(h, max_cost), None
+        self.executor, self.method_of, self.meter, self.journal = (
+            executor,
+            method_of,
+            Meter(h, max_cost),
+            None,
+        )
         self.keeper, self.rng = None if checkpoint is None else Keeper(checkpoint), generator(rng)
         if self.keeper is not None and plan is None:
             self.journal = Journal(self.clock)
@@ -51,18 +67,29 @@ class Run:
     def prepare(self, plan: Plan | None, y0) -> None:
         """Stand before the first step."""
         h, self.plan = self.h, plan
-        self.telescopes = [plan.telescope(h, s) for s in plan.stages] if plan else []  # refuses too short a ladder
+        self.telescopes = (
+            [plan.telescope(h, s) for s in plan.stages] if plan else []
+        )  # refuses too short a ladder
         first = self.telescopes[0] if plan else h
         opening = first.levels[0] if plan is None or first.prefix is None else first.prefix
         self.start = h.point(y0)
         self.start.setflags(write=False)
         accuracies = plan and plan.accuracies
-        self.buyer = Buyer(h, self.start, opening, accuracies, self.meter, self.executor, self.journal)
+        self.buyer = Buyer(
+            h, self.start, opening, accuracies, self.meter, self.executor, self.journal
+        )
         self.value = self.buyer.value
-        self.memory = SimpleNamespace(y=self.start, output=self.start, step=0, stage=0, at=0, rows=[])
-        self.memory.best, self.memory.safe = np.inf, self.start  # the best output so far and its loss
+        self.memory = SimpleNamespace(
+            y=self.start, output=self.start, step=0, stage=0, at=0, rows=[]
+        )
+        self.memory.best, self.memory.safe = (
+            np.inf,
+            self.start,
+        )  # the best output so far and its loss
         self.d0, self.every = (plan.problem.d0, -(-plan.steps // ROWS)) if plan else (np.inf, 1)
-        self.told: Callable[[Result], Result] = lambda result: result  # a method may have more to say
+        self.told: Callable[[Result], Result] = lambda result: (
+            result
+        )  # a method may have more to say
         self.sampled: Sampler | None = None
         self.drawn = {"state": self.rng.bit_generator.state, "at": 0, "kept": []}
 
@@ -78,7 +105,9 @@ class Run:
 
     def sampler(self, telescope: Telescope) -> Sampler:
         """Draws of a telescope; the first one after a resumption goes on with the coins of the file."""
-        self.sampled = Sampler(self.buyer, telescope, self.rng, None if self.sampled else self.drawn)
+        self.sampled = Sampler(
+            self.buyer, telescope, self.rng, None if self.sampled else self.drawn
+        )
         return self.sampled
 
     def stages_left(self) -> Iterator[tuple[Stage, Telescope]]:
@@ -114,11 +143,17 @@ class Run:
     def go(self) -> Result:
         """Make all steps, or as many as there can be."""
         plan, memory, status, message, error = self.plan, self.memory, "done", "", None
-        self.begin, self.lined, self.due = (time.monotonic(), memory.step), 0.0, 0.0  # of the line, and of anything
+        self.begin, self.lined, self.due = (
+            (time.monotonic(), memory.step),
+            0.0,
+            0.0,
+        )  # of the line, and of anything
         self.watched, self.bar = bool(self.keeper or self.callback or self.progress), None
         try:
             if plan is not None and not memory.rows:
-                log.info("%s: %d steps, expected price %.4g", plan.method, plan.steps, plan.expected_cost)
+                log.info(
+                    "%s: %d steps, expected price %.4g", plan.method, plan.steps, plan.expected_cost
+                )
                 self.record()
             if not memory.step:
                 self.keep()
@@ -126,9 +161,19 @@ class Run:
         except Stop as stop:
             status, message = stop.status, f"{stop.message} (step {memory.step})"
         except LevelError as failure:
-            status, message, error = "failed", f"step {memory.step + 1}: {failure}; the output so far is kept", failure
-        except BaseException as raised:  # an interrupt, or the user's own callback or loss: it goes on to the caller
-            what = "interrupted" if isinstance(raised, KeyboardInterrupt) else f"{type(raised).__name__} was raised"
+            status, message, error = (
+                "failed",
+                f"step {memory.step + 1}: {failure}; the output so far is kept",
+                failure,
+            )
+        except (
+            BaseException
+        ) as raised:  # an interrupt, or the user's own callback or loss: it goes on to the caller
+            what = (
+                "interrupted"
+                if isinstance(raised, KeyboardInterrupt)
+                else f"{type(raised).__name__} was raised"
+            )
             message = f"{what} at step {memory.step}: the output so far is kept"
             if self.journal is not None:
                 self.keep()
@@ -139,11 +184,16 @@ class Run:
             self.show("\n")
         self.keep()  # before the last record, which a longer run does not have
         if not self.away <= FAR:
-            status, message = "diverged", (
-                f"the iterate left the region the theorem allows before step {memory.step}: the best output so far is "
-                "returned; check that beta is not too small, and that the levels approximate one gradient"
-            )  # fmt: skip
-        log.info("%s after %d steps, price %.4g: %s", status, memory.step, self.meter.total, message)
+            status, message = (
+                "diverged",
+                (
+                    f"the iterate left the region the theorem allows before step {memory.step}: the best output so far is "
+                    "returned; check that beta is not too small, and that the levels approximate one gradient"
+                ),
+            )
+        log.info(
+            "%s after %d steps, price %.4g: %s", status, memory.step, self.meter.total, message
+        )
         return self.result(status, message, error, status != "diverged")
 
     def attend(self) -> None:
@@ -156,10 +206,14 @@ class Run:
             self.record(away)
         if self.watched:
             self.clock()
-        if self.callback is not None:  # last: a callback that stops the run leaves a whole step behind
+        if (
+            self.callback is not None
+        ):  # last: a callback that stops the run leaves a whole step behind
             paid = meter.total, meter.by_level
             try:
-                stop = self.callback(State(memory.step, memory.y.copy(), self.output, *paid, memory.rows[-1][2]))
+                stop = self.callback(
+                    State(memory.step, memory.y.copy(), self.output, *paid, memory.rows[-1][2])
+                )
             except StopIteration:
                 stop = True
             if stop:
@@ -172,14 +226,22 @@ class Run:
             self.keep()
         if self.progress and now >= self.lined:
             self.show()
-        waits = [self.keeper.due if self.keeper else np.inf, self.lined if self.progress else np.inf]
+        waits = [
+            self.keeper.due if self.keeper else np.inf,
+            self.lined if self.progress else np.inf,
+        ]
         self.due = 0.0 if self.callback else min(waits)
 
     def show(self, end: str = "") -> None:
         """How far the run is, what it has paid and how long it will take: tqdm's line where it is installed, else a plain one."""
         if not self.progress or self.plan is None:
             return
-        now, step, steps, price = time.monotonic(), self.memory.step, self.plan.steps, f"price {self.meter.total:.3g}"
+        now, step, steps, price = (
+            time.monotonic(),
+            self.memory.step,
+            self.plan.steps,
+            f"price {self.meter.total:.3g}",
+        )
         self.lined, (begin, first) = now + LINE, self.begin
         if self.bar is None:
             try:
@@ -187,7 +249,9 @@ class Run:
             except ImportError:
                 self.bar = False
             else:
-                self.bar = tqdm(total=steps, initial=first, unit="step", file=sys.stderr, mininterval=0.0)
+                self.bar = tqdm(
+                    total=steps, initial=first, unit="step", file=sys.stderr, mininterval=0.0
+                )
         if self.bar:
             self.bar.set_postfix_str(price, refresh=False)
             self.bar.update(step - self.bar.n)
@@ -210,7 +274,11 @@ class Run:
         if self.loss is not None:
             value = float(self.loss(output.copy()))
         memory.rows.append((memory.step, self.meter.total, value))
-        if value <= memory.best if self.loss is not None else (self.away if away is None else away) <= NEAR:
+        if (
+            value <= memory.best
+            if self.loss is not None
+            else (self.away if away is None else away) <= NEAR
+        ):
             memory.best, memory.safe = value, output
 
     def result(self, status: str, message: str, error: Exception | None, judged: bool) -> Result:
@@ -223,7 +291,11 @@ class Run:
             promise = "none" if buyer.broken else plan.promise
         y = memory.safe.copy() if status == "diverged" else self.output
         said = "; ".join(sentence for sentence in (message, *buyer.notes) if sentence)
-        return self.told(Result.of(y, self.meter, memory.rows, memory.step, status, said, promise=promise, error=error))
+        return self.told(
+            Result.of(
+                y, self.meter, memory.rows, memory.step, status, said, promise=promise, error=error
+            )
+        )
 
     # --- what is kept ---
 
@@ -271,4 +343,9 @@ class Run:
             self.meter.counts = dict(zip(self.h.levels, counts, strict=True))
             if not self.memory.step:
                 self.memory.y = self.start  # the evaluation made there is of use
-        log.info("resumed from %s at step %d, price %.4g", self.keeper.path, self.memory.step, self.meter.total)
+        log.info(
+            "resumed from %s at step %d, price %.4g",
+            self.keeper.path,
+            self.memory.step,
+            self.meter.total,
+        )

@@ -49,7 +49,10 @@ class Problem:
     def __post_init__(self):
         for name in ("beta", "d0", "gamma", "c"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        if not (isinstance(self.mu, int | float) or hasattr(self.mu, "dtype")) or not 0 <= self.mu <= self.beta:
+        if (
+            not (isinstance(self.mu, int | float) or hasattr(self.mu, "dtype"))
+            or not 0 <= self.mu <= self.beta
+        ):
             raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
         object.__setattr__(self, "mu", float(self.mu))
         if self.first is None:
@@ -57,7 +60,9 @@ class Problem:
         elif not isinstance(self.first, int) or isinstance(self.first, bool):
             raise ValueError(f"first must be a level, an integer; got {self.first!r}")
         if self.measures is not None and not hasattr(self.measures, "increments"):
-            raise ValueError(f"measures must be those of estimate(h, y0), scale.measures; got {self.measures!r}")
+            raise ValueError(
+                f"measures must be those of estimate(h, y0), scale.measures; got {self.measures!r}"
+            )
 
     @property
     def regime(self) -> str:
@@ -80,11 +85,15 @@ class Problem:
         """A warning where the target is met before the first step."""
         if eps < self.beta * self.d0**2 / 2:
             return ()
-        return ("the starting point already has loss at most eps (eps >= beta d0^2 / 2): nothing needs to run",)
+        return (
+            "the starting point already has loss at most eps (eps >= beta d0^2 / 2): nothing needs to run",
+        )
 
 
 def _no_gradient(k, y):
-    raise NotImplementedError("a plan's ladder has prices only; run the plan on a Hierarchy of your own")
+    raise NotImplementedError(
+        "a plan's ladder has prices only; run the plan on a Hierarchy of your own"
+    )
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,9 @@ class Stage:
     levels: tuple[int, ...] | None = None
     probabilities: tuple[float, ...] | None = None
     solver: str | None = None  # 'nesterov' or 'quasi-newton', on the one level
-    tolerance: float | None = None  # of the gradient's norm, where a quasi-Newton stage may end early
+    tolerance: float | None = (
+        None  # of the gradient's norm, where a quasi-Newton stage may end early
+    )
 
 
 @dataclass(frozen=True)
@@ -170,9 +181,13 @@ class Plan:
     def price_on(self, h: Hierarchy) -> float:
         """The exact mean price of this plan on a hierarchy of your own, whatever its levels and prices."""
         if self.method == "corrected":  # a fine gradient per stage, the rest at the coarse level
-            return float(sum(h.cost(s.levels[-1]) + s.steps * h.cost(s.levels[0]) for s in self.stages))
+            return float(
+                sum(h.cost(s.levels[-1]) + s.steps * h.cost(s.levels[0]) for s in self.stages)
+            )
         if self.method == "anchored":
-            return float(sum(epoch_price(h, s.levels, s.probabilities, s.steps) for s in self.stages))
+            return float(
+                sum(epoch_price(h, s.levels, s.probabilities, s.steps) for s in self.stages)
+            )
         return sum(s.steps * self.telescope(h, s).expected_cost() for s in self.stages)
 
     def __str__(self) -> str:
@@ -185,13 +200,20 @@ class Plan:
         ]
         for s in self.stages[-1:] if len(self.stages) > 3 else self.stages:
             if s.levels is not None:
-                chances = "  ".join(f"{k}: {p:.3g}" for k, p in zip(s.levels, s.probabilities, strict=True))
-                rows.append(f"  levels drawn   {chances}" + (f"   ({s.steps} steps)" if s.solver else ""))
+                chances = "  ".join(
+                    f"{k}: {p:.3g}" for k, p in zip(s.levels, s.probabilities, strict=True)
+                )
+                rows.append(
+                    f"  levels drawn   {chances}" + (f"   ({s.steps} steps)" if s.solver else "")
+                )
         if (b := self.budget) is not None:
             mixed = f" + {b.mixed:.3g} mixed" if b.mixed else ""
             parts = f"{b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise{mixed}"
             rows.append(f"  error budget   {parts} = {b.total:.3g}")
         word = "mean at most" if self.stages[0].levels is None else "never above"
         bound = f"   {word} {self.cost_bound:.4g}" if self.cost_bound is not None else ""
-        rows += [f"  expected price {self.expected_cost:.4g}{bound}", f"  promise        {self.promised}"]
+        rows += [
+            f"  expected price {self.expected_cost:.4g}{bound}",
+            f"  promise        {self.promised}",
+        ]
         return "\n".join(rows + [f"  ! {w}" for w in self.warnings])

@@ -24,7 +24,9 @@ class Ladder:
     accuracy: np.ndarray
     shared: np.ndarray
     squared: np.ndarray
-    change: np.ndarray  # Lipschitz constants of the increments, as an audit of smooth errors saw them, else nan
+    change: (
+        np.ndarray
+    )  # Lipschitz constants of the increments, as an audit of smooth errors saw them, else nan
 
     @property
     def steps(self) -> np.ndarray:
@@ -36,7 +38,9 @@ class Ladder:
         """From a Hierarchy (increments bounded by its accuracies) or a report of `audit` (increments as measured)."""
         h = getattr(on, "hierarchy", on)
         if not isinstance(h, Hierarchy):
-            raise ValueError(f"on must be a Hierarchy or the report of audit; got {type(on).__name__}")
+            raise ValueError(
+                f"on must be a Hierarchy or the report of audit; got {type(on).__name__}"
+            )
         accuracy, cost = (np.array([float(f(k)) for k in h.levels]) for f in (h.accuracy, h.cost))
         apart = (accuracy[:, None] + accuracy) ** 2
         if (values := getattr(on, "values", None)) is not None:
@@ -47,16 +51,36 @@ class Ladder:
         change = np.array(on.change) if smooth else np.full(cost.size, np.nan)
         return cls(h, cost, accuracy, shared, np.triu(apart, 1), change)
 
-    def stage(self, steps: float, chain: Sequence[int], q: Sequence[float], sigma=None, **more) -> Stage:
+    def stage(
+        self, steps: float, chain: Sequence[int], q: Sequence[float], sigma=None, **more
+    ) -> Stage:
         """Steps on the levels with these indices, drawn with these probabilities."""
         levels, delta = tuple(self.h.levels[i] for i in chain), float(self.accuracy[chain[-1]])
         sigma = math.sqrt(variance(chain, q, self.squared)) if sigma is None else sigma
-        return Stage(int(steps), delta, sigma, levels=levels, probabilities=tuple(map(float, q)), **more)
+        return Stage(
+            int(steps), delta, sigma, levels=levels, probabilities=tuple(map(float, q)), **more
+        )
 
-    def plan(self, problem: Problem, eps: float, method: str, promise: str, stages: Sequence[Stage], **parts) -> Plan:
+    def plan(
+        self,
+        problem: Problem,
+        eps: float,
+        method: str,
+        promise: str,
+        stages: Sequence[Stage],
+        **parts,
+    ) -> Plan:
         """A plan on this ladder, never dearer than every increment at every step."""
-        most = sum(s.steps * sum(self.h.only(s.levels).step_cost(k) for k in s.levels) for s in stages)
-        known = {"problem": problem, "eps": eps, "method": method, "promise": promise, "stages": tuple(stages)}
+        most = sum(
+            s.steps * sum(self.h.only(s.levels).step_cost(k) for k in s.levels) for s in stages
+        )
+        known = {
+            "problem": problem,
+            "eps": eps,
+            "method": method,
+            "promise": promise,
+            "stages": tuple(stages),
+        }
         known |= {
             "accuracies": dict(zip(self.h.levels, self.accuracy.tolist(), strict=True)),
             "cost_bound": float(most),
@@ -65,7 +89,9 @@ class Ladder:
 
     def refuse(self, eps: float, promise: str, floor: float) -> NotApplicable:
         """The target is out of reach: what the finest level's bias alone costs, where that is known."""
-        costs = f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
+        costs = (
+            f", which alone costs a loss of {floor:.3g}" if np.isfinite(floor) else " and mu = 0"
+        )
         return NotApplicable(
             f"the target {eps:g} is out of reach on this ladder by the promise {promise!r}: its finest level "
             f"{self.h.levels[-1]} has accuracy {self.accuracy[-1]:.3g}{costs}: add finer levels or ask for a larger eps"
@@ -81,7 +107,9 @@ class Ways(NamedTuple):
 
     eta: np.ndarray
     steps: np.ndarray
-    window: np.ndarray  # of the tail average, one or more; the bias's share of an exponential one, below one
+    window: (
+        np.ndarray
+    )  # of the tail average, one or more; the bias's share of an exponential one, below one
     terms: tuple[np.ndarray | float, ...]
     scale: np.ndarray
 
@@ -96,7 +124,9 @@ class Choice(NamedTuple):
     budget: Budget
 
 
-def coarse_prices(cost: np.ndarray, shared: np.ndarray, weight: np.ndarray, room: np.ndarray) -> np.ndarray:
+def coarse_prices(
+    cost: np.ndarray, shared: np.ndarray, weight: np.ndarray, room: np.ndarray
+) -> np.ndarray:
     """The price of a call for each way and finest level, increments paid in pairs and no level left out: (ways, levels).
 
     room[i, k] is what the noise may be if level k is the finest, weight[i, k] that of the step to level k at probability 1/2.
@@ -110,17 +140,23 @@ def coarse_prices(cost: np.ndarray, shared: np.ndarray, weight: np.ndarray, room
         root = np.cumsum(np.sqrt(own * price), axis=1)
         q = root / (np.maximum(left, 1e-300) + np.cumsum(own, axis=1))
         allowed = (left > 0) & (q * np.maximum.accumulate(np.sqrt(own / price), axis=1) <= 1)
-        best[:, later] = np.minimum(best[:, later], np.where(allowed, cost[start] + q * root, np.inf))
+        best[:, later] = np.minimum(
+            best[:, later], np.where(allowed, cost[start] + q * root, np.inf)
+        )
     return best
 
 
-def search(ladder: Ladder, eps: float, make: Callable[..., Ways], grids, noisy: bool) -> Choice | None:
+def search(
+    ladder: Ladder, eps: float, make: Callable[..., Ways], grids, noisy: bool
+) -> Choice | None:
     """The cheapest choice: a coarse grid of ways, a finer one around its best, then exact telescopes for the finalists."""
     for narrow in (1.3, 1.08, 1.0):
         ways = make(*grids)
         room = eps - sum(ways.terms)  # what sampling may add to the loss
         room = room if noisy else np.minimum(room, 0.0)
-        price = ways.steps[:, None] * coarse_prices(ladder.cost, ladder.shared, ways.scale * ladder.steps, room)
+        price = ways.steps[:, None] * coarse_prices(
+            ladder.cost, ladder.shared, ways.scale * ladder.steps, room
+        )
         if not np.isfinite(price).any():
             return None
         order = np.argwhere(price <= price.min() * NEAR)
@@ -130,12 +166,20 @@ def search(ladder: Ladder, eps: float, make: Callable[..., Ways], grids, noisy: 
     for i, k in order:
         top = slice(0, k + 1)
         scale = np.broadcast_to(ways.scale[i], ladder.cost.shape)
-        apart = np.append(scale[1:], 0.0)[:, None] * ladder.squared  # steps weigh as the first level that they take
-        chain, q, call = optimum(ladder.cost[top], apart[top, top], float(room[i, k]), ladder.shared[top])
+        apart = (
+            np.append(scale[1:], 0.0)[:, None] * ladder.squared
+        )  # steps weigh as the first level that they take
+        chain, q, call = optimum(
+            ladder.cost[top], apart[top, top], float(room[i, k]), ladder.shared[top]
+        )
         terms = [float(np.broadcast_to(term, room.shape)[i, k]) for term in ways.terms]
         terms[2] += variance(chain, q, apart)
         stage = ladder.stage(ways.steps[i], chain, q)
-        found.append(Choice(call * stage.steps, float(ways.eta[i]), float(ways.window[i]), stage, Budget(*terms)))
+        found.append(
+            Choice(
+                call * stage.steps, float(ways.eta[i]), float(ways.window[i]), stage, Budget(*terms)
+            )
+        )
     return min(found, key=lambda choice: choice.price)
 
 
@@ -151,4 +195,6 @@ def refined(ways: Ways, i: int, ratio: float):
 
 def variance(chain: Sequence[int], q: Sequence[float], squared: np.ndarray) -> float:
     """Of a telescope on the levels with these indices."""
-    return float(sum((1 / p - 1) * squared[a, b] for p, a, b in zip(q[1:], chain, chain[1:], strict=False)))
+    return float(
+        sum((1 / p - 1) * squared[a, b] for p, a, b in zip(q[1:], chain, chain[1:], strict=False))
+    )

@@ -21,7 +21,9 @@ def spread(nodes: np.ndarray, weights: np.ndarray, floor: float) -> tuple[np.nda
     """
     i = int(nodes.argmin())
     x, end = nodes[i], nodes.max()
-    following = nodes[nodes > x].min(initial=np.inf)  # far off, where a Gauss rule has resolved nothing between
+    following = nodes[nodes > x].min(
+        initial=np.inf
+    )  # far off, where a Gauss rule has resolved nothing between
     floor = floor if floor > 0 else x * (x / following) ** UNSEEN if np.isfinite(following) else x
 
     def mean(low, high):
@@ -87,13 +89,21 @@ class Seen:
             return Shape(nodes, weights / measure.total)
 
         norms, n = ladder.steps, ladder.cost.size
-        found = {i: m.increments[k] for i, k in enumerate(ladder.h.levels) if norms[i] > 0 and k in m.increments}
+        found = {
+            i: m.increments[k]
+            for i, k in enumerate(ladder.h.levels)
+            if norms[i] > 0 and k in m.increments
+        }
         known = {i: (shape(v), v.total / norms[i]) for i, v in found.items() if v.total > 0}
         if not known:
-            raise NotApplicable("no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first")
+            raise NotApplicable(
+                "no increment of this ladder was measured: estimate(h, y0) on the same hierarchy first"
+            )
         nearest = [known[min(known, key=lambda j, i=i: abs(j - i))] for i in range(n)]
         steps = [(s, rate * norm) for (s, rate), norm in zip(nearest, norms, strict=True)]
-        biases = [(nearest[min(i + 1, n - 1)][0], float(a) ** 2) for i, a in enumerate(ladder.accuracy)]
+        biases = [
+            (nearest[min(i + 1, n - 1)][0], float(a) ** 2) for i, a in enumerate(ladder.accuracy)
+        ]
         start = shape(m.gradient), m.gradient.total
         return cls(ladder, start, steps, biases, np.array([rate for _, rate in nearest]))
 
@@ -105,7 +115,9 @@ class Seen:
             if shape not in known:
                 x, w = shape.nodes, shape.weights
                 r = Responses.at(x, eta, window, steps)
-                known[shape] = np.array([r.start**2 / x @ w, r.lasting**2 * x @ w, r.noise * x @ w]) / 2
+                known[shape] = (
+                    np.array([r.start**2 / x @ w, r.lasting**2 * x @ w, r.noise * x @ w]) / 2
+                )
             return known[shape]
 
         bias = np.array([size * parts(shape)[1] for shape, size in self.biases])

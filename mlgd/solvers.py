@@ -13,11 +13,16 @@ import numpy as np
 
 Gradient = Callable[[np.ndarray], np.ndarray]
 PAIRS = 10  # curvature pairs kept; forty save a few per cent of the evaluations
-STEEP, PAST = 0.9, 0.8  # a step is taken when the slope along it rose above -0.9 and not above 0.8 of the first one
+STEEP, PAST = (
+    0.9,
+    0.8,
+)  # a step is taken when the slope along it rose above -0.9 and not above 0.8 of the first one
 TRIES = 20  # evaluations in one line search
 
 
-def nesterov(gradient: Gradient, memory: SimpleNamespace, steps: int, beta: float, mu: float = 0.0) -> Iterator[None]:
+def nesterov(
+    gradient: Gradient, memory: SimpleNamespace, steps: int, beta: float, mu: float = 0.0
+) -> Iterator[None]:
     """x' = z - g(z)/beta, z' = x' + m (x' - x), with m = (sqrt(kappa)-1)/(sqrt(kappa)+1), or t/(t+3) when mu = 0.
 
     Loss at most (1 - 1/sqrt(kappa))^t times the starting loss and mu/2 |y0 - y*|^2, or 2 beta |y0 - y*|^2/(t+1)^2.
@@ -34,7 +39,11 @@ def nesterov(gradient: Gradient, memory: SimpleNamespace, steps: int, beta: floa
 
 
 def quasi_newton(
-    gradient: Gradient, memory: SimpleNamespace, steps: int, tolerance: float = 0.0, beta: float | None = None
+    gradient: Gradient,
+    memory: SimpleNamespace,
+    steps: int,
+    tolerance: float = 0.0,
+    beta: float | None = None,
 ) -> Iterator[None]:
     """L-BFGS with a line search on the slope, until |gradient| <= tolerance or `steps` evaluations were made.
 
@@ -45,7 +54,9 @@ def quasi_newton(
     """
     if not hasattr(memory, "search"):
         memory.norm, memory.t, memory.ended = math.inf, 0, ""
-        memory.search = SimpleNamespace(g=None, pairs=[], direction=np.zeros_like(memory.y), slope=0.0, trial=0.0)
+        memory.search = SimpleNamespace(
+            g=None, pairs=[], direction=np.zeros_like(memory.y), slope=0.0, trial=0.0
+        )
         memory.search.low, memory.search.high, memory.search.tries = [], [], 0
     s = memory.search
     while memory.t < steps and not memory.ended:
@@ -53,7 +64,9 @@ def quasi_newton(
         g = gradient(point)
         memory.t, s.tries, norm = memory.t + 1, s.tries + 1, float(np.linalg.norm(g))
         slope = float(np.vdot(g, s.direction))
-        enough = norm <= tolerance or -STEEP * abs(s.slope) <= slope <= PAST * abs(s.slope)  # zeros the first time
+        enough = norm <= tolerance or -STEEP * abs(s.slope) <= slope <= PAST * abs(
+            s.slope
+        )  # zeros the first time
         if enough or (s.tries >= TRIES and norm < memory.norm):
             if s.g is None:
                 s.trial = 1 / beta if beta else 1 / max(norm, 1e-300)

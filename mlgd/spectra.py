@@ -34,7 +34,9 @@ class Measure:
 
     def integral(self, f: Callable[[np.ndarray], np.ndarray]) -> float:
         """v^T f(H) v, by the rule."""
-        with np.errstate(divide="ignore", over="ignore"):  # an integral of 1/lambda with a node at zero is infinite
+        with np.errstate(
+            divide="ignore", over="ignore"
+        ):  # an integral of 1/lambda with a node at zero is infinite
             return float(self.weights @ f(self.nodes))
 
     @property
@@ -44,7 +46,11 @@ class Measure:
 
     def above(self, least: float) -> "Measure":
         """Nodes below what can be resolved are moved up to it: their place is not known, their weight is."""
-        return self if self.nodes.min() > least else Measure(np.maximum(self.nodes, max(least, 1e-300)), self.weights)
+        return (
+            self
+            if self.nodes.min() > least
+            else Measure(np.maximum(self.nodes, max(least, 1e-300)), self.weights)
+        )
 
     def scaled(self, factor: float) -> "Measure":
         """The measure of sqrt(factor) v."""
@@ -104,7 +110,9 @@ class Krylov:
     @property
     def least(self) -> tuple[float, float]:
         """The smallest Ritz value and its residual: some eigenvalue lies within that of it."""
-        return float(self.measure.nodes[0]), float(self.measure.jacobi[1][-1] * abs(self.ritz[-1, 0]))
+        return float(self.measure.nodes[0]), float(
+            self.measure.jacobi[1][-1] * abs(self.ritz[-1, 0])
+        )
 
     def direction(self, i: int) -> np.ndarray:
         """The unit vector that belongs to the i-th node."""
@@ -116,7 +124,11 @@ class Krylov:
 
 
 def lanczos(
-    product: Callable[[np.ndarray], np.ndarray], v: np.ndarray, steps: int, tolerance: float = 0.0, least: int = 10
+    product: Callable[[np.ndarray], np.ndarray],
+    v: np.ndarray,
+    steps: int,
+    tolerance: float = 0.0,
+    least: int = 10,
 ) -> Krylov:
     """At most `steps` products from v, each new direction orthogonal to all before it (twice, against rounding).
 
@@ -144,7 +156,9 @@ def lanczos(
         off[n - 1] = seen[n, n - 1] = size
         if n >= look:
             nodes, vectors, _, noise = _symmetric(seen[:n, :n])
-            now = float(vectors[0] ** 2 @ (1 / np.maximum(nodes, max(FEW * noise, -nodes[0], 1e-300))))
+            now = float(
+                vectors[0] ** 2 @ (1 / np.maximum(nodes, max(FEW * noise, -nodes[0], 1e-300)))
+            )
             if abs(now - before) <= tolerance * now:
                 break
             before, look = now, math.ceil(1.2 * n)

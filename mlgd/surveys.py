@@ -25,7 +25,9 @@ from .solvers import quasi_newton
 
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
 MOST = 120  # products per look: enough for condition numbers of 1e4
-PROBES = 6  # evaluations of a look that are no products: at which distance, and what finer levels change
+PROBES = (
+    6  # evaluations of a look that are no products: at which distance, and what finer levels change
+)
 ENOUGH = 0.97  # of eps: what errors beyond a level may cost for it to be the last
 FAR = 2.0  # times the loss at the zero of the level before: increments taken further away say little of errors there
 SMOOTH = 1e-4  # of an increment's square: errors that jump by less do not vanish at a zero
@@ -40,29 +42,46 @@ class Survey:
     def __init__(self, run: Run):
         self.run, self.meter, self.rng, self.eps = run, run.meter, run.rng, run.eps
         self.h = run.h._like(evaluate=self.bought)
-        self.known: dict[bytes, dict[int, np.ndarray]] = {}  # values at points that are asked for again
+        self.known: dict[
+            bytes, dict[int, np.ndarray]
+        ] = {}  # values at points that are asked for again
         self.spent: dict[str, float] = {}
         self.told: list[str] = []
         self.y0 = self.x = run.start
-        self.g, self.here = np.zeros_like(run.start), NOTHING  # the gradient at x of the level asked, and what it means
+        self.g, self.here = (
+            np.zeros_like(run.start),
+            NOTHING,
+        )  # the gradient at x of the level asked, and what it means
         self.i = 0  # the rank of the level that is asked
         self.arrived = 0.0  # what had been paid when it was first asked
-        self.reach = self.stride = 0.0  # how far the run came, and over which distance gradients were differenced
+        self.reach = self.stride = (
+            0.0  # how far the run came, and over which distance gradients were differenced
+        )
         self.base = 0  # the least rank that curvature is taken from
         self.products = 40  # evaluations that a look took
         self.errors = Errors(alone=len(self.h.levels) == 1)
-        self.drifts: dict[int, tuple[float, float]] = {}  # by rank: the next level's change of curvature, at a distance
+        self.drifts: dict[
+            int, tuple[float, float]
+        ] = {}  # by rank: the next level's change of curvature, at a distance
         self.kept = [1.0]  # what steps left of the loss
-        self.averaged, self.wrong = 1, False  # steps whose mean is taken; whether the last one was not
+        self.averaged, self.wrong = (
+            1,
+            False,
+        )  # steps whose mean is taken; whether the last one was not
         self.short = 1.0  # by what the last step reduced the loss, over what was seen
-        self.weighed, self.loss_then = run.start, 0.0  # where increments were last weighed, and the loss there
+        self.weighed, self.loss_then = (
+            run.start,
+            0.0,
+        )  # where increments were last weighed, and the loss there
         self.real, self.dither, self.tested = (
             self.h,
             None,
             False,
         )  # the levels; means over points in place of levels; whether they were tried
         self.down: dict[int, float] = {}  # by rank of curvature: how far it is negative
-        self.pairs: list[tuple[np.ndarray, np.ndarray, float]] = []  # steps, changes of the gradient, their products
+        self.pairs: list[
+            tuple[np.ndarray, np.ndarray, float]
+        ] = []  # steps, changes of the gradient, their products
         self.estimate, self.basis, self.why = math.inf, "", ""
         self.status = "missed"
 
@@ -111,7 +130,9 @@ class Survey:
         """A_k(y), or a mean; at points that are asked for again every level is bought once."""
         known = self.known.get(y.tobytes(), {})
         if k not in known:
-            known[k] = self.dither.mean(self.run.value, k, y) if self.dither else self.run.value(k, y)
+            known[k] = (
+                self.dither.mean(self.run.value, k, y) if self.dither else self.run.value(k, y)
+            )
         return known[k]
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
@@ -141,7 +162,11 @@ class Survey:
     def coarse_look(self, x: np.ndarray, v: np.ndarray) -> Look:
         """What v means at x, by the finest curvature whose products cost a share of one gradient here."""
         since = self.meter.total
-        fits = [j for j in range(self.top + 1) if self.products * self.cost(j) <= SHARE * self.cost(self.i)]
+        fits = [
+            j
+            for j in range(self.top + 1)
+            if self.products * self.cost(j) <= SHARE * self.cost(self.i)
+        ]
         j = min(max(max(fits, default=0), self.base), self.top)
         below = partial(self.h.value, self.h.levels[j])
         self.known.setdefault(x.tobytes(), {})
@@ -149,7 +174,17 @@ class Survey:
             self.reach = self.stride = first_length(below, x, -v)
         longest = min(2 * self.reach, 64 * self.stride)
         found = (
-            look(below, j, x, v, longest, MOST, partial(self.drift, j, x), self.rng, self.errors.largest)
+            look(
+                below,
+                j,
+                x,
+                v,
+                longest,
+                MOST,
+                partial(self.drift, j, x),
+                self.rng,
+                self.errors.largest,
+            )
             if self.reach or not v.any()
             else None
         )
@@ -157,21 +192,32 @@ class Survey:
         if found is None:
             if j == min(2, len(self.h.levels) - 1):
                 raise Stop(
-                    "missed", f"the gradient of level {self.level} does not change with y: no minimizer is in sight"
+                    "missed",
+                    f"the gradient of level {self.level} does not change with y: no minimizer is in sight",
                 )
             self.base = j + 1
-            return self.coarse_look(x, v) if j < self.top else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
+            return (
+                self.coarse_look(x, v)
+                if j < self.top
+                else replace(NOTHING, step=np.zeros_like(v), seen=math.inf)
+            )
         if found.products:
             self.products, self.stride = found.products + PROBES, found.along.length
         return found
 
-    def drift(self, j: int, x: np.ndarray, t: float, direction: np.ndarray, basis: np.ndarray) -> float:
+    def drift(
+        self, j: int, x: np.ndarray, t: float, direction: np.ndarray, basis: np.ndarray
+    ) -> float:
         """What finer levels change the curvature of rank j by: the next one's, along the direction where it matters most."""
         if j == self.i:
             return 0.0
-        if j + 1 == self.i and j - 1 in self.drifts:  # the next one is the one that is asked: too dear for that
+        if (
+            j + 1 == self.i and j - 1 in self.drifts
+        ):  # the next one is the one that is asked: too dear for that
             sizes = [float(np.linalg.norm(d)) for d in self.errors.increments]
-            return self.drifts[j - 1][0] * (sizes[j - 1] / sizes[j - 2] if j > 1 and sizes[j - 2] else 0.5)
+            return self.drifts[j - 1][0] * (
+                sizes[j - 1] / sizes[j - 2] if j > 1 and sizes[j - 2] else 0.5
+            )
         if j not in self.drifts or self.drifts[j][1] < t / 2:
             levels = self.h.levels[j : j + 2]
             there = [tried(partial(self.h.value, k), x + t * direction) for k in levels]
@@ -179,7 +225,10 @@ class Survey:
                 return self.drifts.get(j, (0.0,))[0]
             moved = [v - self.h.value(k, x) for k, v in zip(levels, there, strict=True)]
             gap = (moved[1] - moved[0]) / t
-            along, seen = (abs(float(np.vdot(gap, direction))), float(np.linalg.norm(basis @ gap.ravel())))
+            along, seen = (
+                abs(float(np.vdot(gap, direction))),
+                float(np.linalg.norm(basis @ gap.ravel())),
+            )
             self.drifts[j] = max(along / 2, seen / math.sqrt(len(basis))), t
         return self.drifts[j][0]
 
@@ -207,12 +256,16 @@ class Survey:
             length = float(np.linalg.norm(step))
             there = tried(below, self.x + step)
             if there is not None:  # the level had something to say that far away
-                rise = float(np.vdot(step, g + there - at)) - 3 * here.along.jump * length / math.sqrt(g.size)
+                rise = float(
+                    np.vdot(step, g + there - at)
+                ) - 3 * here.along.jump * length / math.sqrt(g.size)
                 if rise <= 0.5 * slope * length / whole:
                     break
             step = step / (2 if tries < 3 and there is not None else 8)
         half, size = tried(below, self.x + step / 2), float(np.linalg.norm(g))
-        bends = there is not None and half is not None and float(np.linalg.norm(there - 2 * half + at))
+        bends = (
+            there is not None and half is not None and float(np.linalg.norm(there - 2 * half + at))
+        )
         if bends > BENDS * size + 3 * here.along.jump and not (self.wrong or self.errors.rough):
             memory = SimpleNamespace(y=self.x + step)
             with suppress(LevelError):  # a trial went too far
@@ -232,15 +285,24 @@ class Survey:
     def weigh(self, before: Look | None = None) -> None:
         """Weigh the last increment, and those before it too where that is cheap beside the next level."""
         errors, here = self.errors, self.here
-        solved = before is not None and before.level == here.level and errors.worth(before) < 0.1 * errors.worth(here)
+        solved = (
+            before is not None
+            and before.level == here.level
+            and errors.worth(before) < 0.1 * errors.worth(here)
+        )
         shape = here if solved else self.look(self.x, errors.increments[-1])
         errors.shapes = [*[s for s in errors.shapes if s.level == shape.level][-2:], shape]
         earlier = errors.increments[-3:-1]
         dear = self.cost(min(self.i + 1, len(self.h.levels) - 1))
-        if len(errors.shapes) <= len(earlier) and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear:
+        if (
+            len(errors.shapes) <= len(earlier)
+            and 3 * shape.products * self.cost(shape.level) <= 0.1 * dear
+        ):
             errors.shapes = [self.look(self.x, d) for d in earlier] + [shape]
         self.weighed, self.loss_then = self.x, errors.worth(here)
-        size = float(np.linalg.norm(errors.increments[max(here.level - 1, 0)])) * (1 if here.level else 2)
+        size = float(np.linalg.norm(errors.increments[max(here.level - 1, 0)])) * (
+            1 if here.level else 2
+        )
         errors.jumps = (here.along.jump / size) ** 2 if size else 0.0
 
     @property
@@ -258,7 +320,10 @@ class Survey:
         """Take the last three increments again, all at x; `known` are gradients there, from the level asked downwards."""
         since, at = self.meter.total, [self.g, *known]
         self.known.setdefault(self.x.tobytes(), {})
-        at += [self.h.value(self.h.levels[k], self.x) for k in range(self.i - len(at), max(self.i - 4, -1), -1)]
+        at += [
+            self.h.value(self.h.levels[k], self.x)
+            for k in range(self.i - len(at), max(self.i - 4, -1), -1)
+        ]
         self.booked("gradients", since)
         steps = [b - a for b, a in pairwise(at)][::-1]
         self.errors.increments[self.i - len(steps) :] = steps
@@ -273,9 +338,15 @@ class Survey:
         if not (doubted or sharper):
             return
         self.retake()
-        if sharper or self.stale or below + self.products * self.cost(self.here.level) <= SHARE * self.cost(self.i):
+        if (
+            sharper
+            or self.stale
+            or below + self.products * self.cost(self.here.level) <= SHARE * self.cost(self.i)
+        ):
             self.weigh()
-        self.tell(f"errors beyond {self.called}, weighed anew from here, cost about {errors.tail:.2g}")
+        self.tell(
+            f"errors beyond {self.called}, weighed anew from here, cost about {errors.tail:.2g}"
+        )
         self.record(self.x, errors.whole(self.now))
 
     def dithers(self) -> None:
@@ -287,12 +358,16 @@ class Survey:
         self.tested, level = True, self.h.levels[base]
         size = self.errors.size(min(base, self.i - 1)) * math.sqrt(2 / self.x.size)
         draws = size * self.rng.standard_normal((DIRECTIONS, *self.x.shape))
-        found = Dither(level, np.array([self.look(self.x, w).step for w in draws]), self.level, self.i - base)
+        found = Dither(
+            level, np.array([self.look(self.x, w).step for w in draws]), self.level, self.i - base
+        )
         since = self.meter.total
         try:
             mean, each = self.lasts(found, TRIAL)
         except LevelError:
-            return self.tell("errors jump from point to point, and points around are outside of the domain")
+            return self.tell(
+                "errors jump from point to point, and points around are outside of the domain"
+            )
         finally:
             self.booked("curvature", since)
         left = float(np.linalg.norm(mean)) / each if each else 1.0
@@ -303,14 +378,21 @@ class Survey:
         means = found.ladder(self.h)
         if len(means.levels) > self.i + 1:
             self.real, self.dither, self.h, self.errors.means = self.h, found, means, True
-            self.tell(f"errors jump from point to point and average out: means of level {level} are asked from now on")
+            self.tell(
+                f"errors jump from point to point and average out: means of level {level} are asked from now on"
+            )
 
     def lasts(self, dither: Dither, n: int) -> tuple[np.ndarray, float]:
         """The mean over points of an increment at the level, and the root mean square of one."""
         fine = max(self.h.levels.index(dither.level) + 1, 1)
         fine -= fine > self.h.levels.index(dither.last)
         one, other = self.h.levels[fine], self.h.levels[fine - 1]
-        steps = np.array([self.bought(one, self.x + s) - self.bought(other, self.x + s) for s in dither.shifts(n)])
+        steps = np.array(
+            [
+                self.bought(one, self.x + s) - self.bought(other, self.x + s)
+                for s in dither.shifts(n)
+            ]
+        )
         return steps.mean(axis=0), math.sqrt((steps**2).sum() / n)
 
     def doubt_means(self) -> None:
@@ -325,7 +407,9 @@ class Survey:
         for v, noise in ((lasting, each**2 / few), (smoothing, 2 * each**2 / n)):
             more = 1 - 2 * noise / float(np.vdot(v, v)) if v.any() else 0.0  # than chance leaves
             if more > 0:
-                self.errors.lasting = max(self.errors.lasting, more * self.errors.worth(self.look(self.x, v)))
+                self.errors.lasting = max(
+                    self.errors.lasting, more * self.errors.worth(self.look(self.x, v))
+                )
         if before and self.aim < self.errors.lasting > before / 2:
             self.levels_again("what lasts of the errors does not average out")
 

@@ -15,9 +15,13 @@ def step_size(problem: Problem, eps: float, eta: float | None) -> float:
     if eta is None:
         return min(largest, problem.d0**2 / eps)
     if eta > largest * (1 + 1e-12):
-        raise ValueError(f"the step must be at most 1/(4 beta) = {largest:.4g}; got {eta:.4g}: take a smaller eta")
+        raise ValueError(
+            f"the step must be at most 1/(4 beta) = {largest:.4g}; got {eta:.4g}: take a smaller eta"
+        )
     if eta * eps > problem.d0**2 * (1 + 1e-12):
-        raise ValueError(f"the step must be at most d0^2/eps = {problem.d0**2 / eps:.4g}; got {eta:.4g}")
+        raise ValueError(
+            f"the step must be at most d0^2/eps = {problem.d0**2 / eps:.4g}; got {eta:.4g}"
+        )
     return eta
 
 
@@ -36,7 +40,14 @@ def ideal(problem: Problem, eps: float, method: str, eta: float | None) -> Plan:
             f"the paper's probabilities would draw the coarsest level with probability {p:.2g}: unsafe unless the "
             "gradient is bounded; this plan draws it at every call",
         )
-    parts |= {"problem": problem, "eps": eps, "method": method, "promise": "proved", "eta": eta, "warnings": warnings}
+    parts |= {
+        "problem": problem,
+        "eps": eps,
+        "method": method,
+        "promise": "proved",
+        "eta": eta,
+        "warnings": warnings,
+    }
     return Plan(**parts, expected_cost=expected, cost_bound=bound)
 
 
@@ -51,9 +62,15 @@ def stages_of(problem: Problem, eps: float, method: str, eta: float) -> dict:
     stage = Stage(math.ceil(steps - 1e-9), delta, 0.0 if method == "fixed" else math.sqrt(sigma2))
     known = {"stages": (stage,), "budget": _budget(terms, problem, stage, numbers)}
     if not strong:
-        return known | {"averaging": "uniform", "guarantee": "the paper's Theorem 1(a), average of the iterates"}
+        return known | {
+            "averaging": "uniform",
+            "guarantee": "the paper's Theorem 1(a), average of the iterates",
+        }
     known["growth"] = 1 / (1 - eta * problem.mu)
-    return known | {"averaging": "geometric", "guarantee": "the paper's Theorem 1(b), geometric average"}
+    return known | {
+        "averaging": "geometric",
+        "guarantee": "the paper's Theorem 1(b), geometric average",
+    }
 
 
 def accelerated(problem: Problem, eps: float, eta: float) -> dict:
@@ -70,7 +87,10 @@ def accelerated(problem: Problem, eps: float, eta: float) -> dict:
         stages.append(Stage(steps, delta, sigma))
         if last:
             budget = _budget(F.SIMILAR_BUDGET, problem, stages[-1], numbers)
-            said = {"averaging": "last", "guarantee": "similar triangles, constants proved in the book"}
+            said = {
+                "averaging": "last",
+                "guarantee": "similar triangles, constants proved in the book",
+            }
             return {"stages": tuple(stages), "budget": budget} | said
         radius /= math.sqrt(2)
 
@@ -81,27 +101,46 @@ def scheduled(problem: Problem, eps: float, eta: float) -> dict:
     rate = -math.log1p(-eta * mu / 2)
     steps = max(1, math.ceil(math.log1p(2 * mu * d0**2 / eps) / rate - 1e-9))
     block = max(1, math.floor(2 * math.log(2) / rate))
-    ago = np.arange(0, steps, block)  # steps between a block's end and the end of the run, the last block first
+    ago = np.arange(
+        0, steps, block
+    )  # steps between a block's end and the end of the run, the last block first
     counts = np.minimum(block, steps - ago)
-    shares = np.exp(-rate * ago) * np.expm1(-rate * counts) / np.expm1(-rate * steps)  # of the weights; they sum to one
+    shares = (
+        np.exp(-rate * ago) * np.expm1(-rate * counts) / np.expm1(-rate * steps)
+    )  # of the weights; they sum to one
     relaxed = 2.0 ** np.arange(ago.size)  # a block earlier, delta^2 and sigma^2 double
     injection = float(shares @ relaxed)
     delta = math.sqrt(F.value(F.DISCRETE["delta2"], mu=mu, eta=eta, eps=eps, injection=injection))
     sigma = math.sqrt(F.value(F.DISCRETE["sigma2"], eta=eta, eps=eps, injection=injection))
     stages = tuple(
-        Stage(int(k), delta * math.sqrt(r), sigma * math.sqrt(r)) for k, r in zip(counts, relaxed, strict=True)
+        Stage(int(k), delta * math.sqrt(r), sigma * math.sqrt(r))
+        for k, r in zip(counts, relaxed, strict=True)
     )
     worst_delta = math.sqrt(float(shares @ [problem.rounded(s.delta) ** 2 for s in stages]))
     worst_sigma = math.sqrt(float(shares @ [s.sigma**2 for s in stages]))
     numbers = {"mu": mu, "eta": eta, "delta": worst_delta, "sigma": worst_sigma}
     bias, noise = (F.value(F.DISCRETE_BUDGET[name], **numbers) for name in ("bias", "noise"))
-    horizon = mu * d0**2 / 2 / math.expm1(steps * rate)  # the formula's own form cancels where rate * steps is tiny
-    said = {"averaging": "exponential", "guarantee": "the paper's Proposition 2 in discrete time, proved in the book"}
-    return {"stages": stages[::-1], "growth": 1 / (1 - eta * mu / 2), "budget": Budget(horizon, bias, noise)} | said
+    horizon = (
+        mu * d0**2 / 2 / math.expm1(steps * rate)
+    )  # the formula's own form cancels where rate * steps is tiny
+    said = {
+        "averaging": "exponential",
+        "guarantee": "the paper's Proposition 2 in discrete time, proved in the book",
+    }
+    return {
+        "stages": stages[::-1],
+        "growth": 1 / (1 - eta * mu / 2),
+        "budget": Budget(horizon, bias, noise),
+    } | said
 
 
 def _budget(terms, problem, stage, numbers) -> Budget:
-    known = {**numbers, "T": stage.steps, "delta": problem.rounded(stage.delta), "sigma": stage.sigma}
+    known = {
+        **numbers,
+        "T": stage.steps,
+        "delta": problem.rounded(stage.delta),
+        "sigma": stage.sigma,
+    }
     return Budget(**{name: F.value(expression, **known) for name, expression in terms.items()})
 
 
@@ -112,4 +151,6 @@ def call_bound(problem: Problem, delta: float, sigma: float) -> float:
         return max(first, (2 * problem.c / delta) ** problem.gamma)
     numbers = {"c": problem.c, "sigma": sigma, "gamma": problem.gamma, "delta": delta / 2}
     numbers["n"] = max(1.0, math.log2(2 * sigma / (3 * delta)) + 1)
-    return first + min(F.value(F.CALL_EXECUTED[problem.regime], **numbers), F.value(F.ALL_LEVELS, **numbers))
+    return first + min(
+        F.value(F.CALL_EXECUTED[problem.regime], **numbers), F.value(F.ALL_LEVELS, **numbers)
+    )

@@ -44,7 +44,12 @@ def row(name: str, losses, prices, note="") -> None:
 def total(name: str, cells: list[tuple[list[float], list[float]]], bar: str) -> None:
     losses, prices = (np.concatenate(column) for column in zip(*cells, strict=True))
     above = sum(np.mean(c[0]) > 1 for c in cells)
-    row(f"== {name}", losses, prices, f"mean loss above eps in {above} of {len(cells)} cells; bar: {bar}")
+    row(
+        f"== {name}",
+        losses,
+        prices,
+        f"mean loss above eps in {above} of {len(cells)} cells; bar: {bar}",
+    )
 
 
 def at_spots(seeds: Iterable[int]) -> None:
@@ -110,12 +115,19 @@ def second(seeds: Iterable[int]) -> None:
 def rivals(task: Identification, goal: float) -> dict[str, float]:
     """L-BFGS at the finest level, and coarse to fine with the tolerance that turns out cheapest: the price when the loss is at the goal."""
     levels, h, out = list(LEVELS), task.hierarchy, {}
-    for name, ladder, shares in (("finest", levels[-1:], (0.0,)), ("coarse to fine", levels, (1.0, 0.3, 0.1))):
+    for name, ladder, shares in (
+        ("finest", levels[-1:], (0.0,)),
+        ("coarse to fine", levels, (1.0, 0.3, 0.1)),
+    ):
         out[name] = math.inf
         for share in shares:
             y, price = np.zeros(SIZE), 0.0
             for k in ladder:
-                trust = share * float(np.linalg.norm(h.value(k + 1, y) - h.value(k, y))) if k < ladder[-1] else 0.0
+                trust = (
+                    share * float(np.linalg.norm(h.value(k + 1, y) - h.value(k, y)))
+                    if k < ladder[-1]
+                    else 0.0
+                )
                 memory = SimpleNamespace(y=y)
                 for _ in quasi_newton(lambda q, k=k: h.value(k, q), memory, 200, trust):
                     price += h.cost(k)
@@ -140,13 +152,19 @@ def pde(seeds: Iterable[int]) -> None:
         run = minimize(task.hierarchy, np.zeros(SIZE), eps=eps, rng=seed)
         found = min(rivals(task, least + eps).values())
         cells.append(([(task.loss(run.y) - least) / eps], [run.cost / found]))
-        row(f"identification, seed {seed}", *cells[-1], f"{run.status}, estimate {run.estimate / eps:.2f} eps")
+        row(
+            f"identification, seed {seed}",
+            *cells[-1],
+            f"{run.status}, estimate {run.estimate / eps:.2f} eps",
+        )
     total("identification", cells, "at most 3")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="?", default="all", choices=("spots", "first", "second", "pde", "all"))
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=("spots", "first", "second", "pde", "all")
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=range(3000, 3010))
     given = parser.parse_args()
     for name, bench in {"spots": at_spots, "first": first, "second": second, "pde": pde}.items():

@@ -65,7 +65,10 @@ def by_hand(h, y0, p, seed):
 def measure(method, mu=0.0):
     """Medians over interleaved repetitions, in microseconds per step, and their ratio."""
     h = Hierarchy(lambda k, y: VALUES[k], lambda k: 8.0**k, range(1, 40))
-    problem, eps = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0, mu=mu), 0.0001 if method == "accelerated" else 0.01
+    problem, eps = (
+        Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0, mu=mu),
+        0.0001 if method == "accelerated" else 0.01,
+    )
     if method == "rare":  # coarse steps, and a correction in one of a hundred
         p = tuned(problem, eps, Telescope(h, [1.0, 0.01, 0.001]), eta=0.1, steps=5000)
     else:

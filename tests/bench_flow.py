@@ -32,7 +32,9 @@ def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, floa
     return 1e6 * spent, 1e6 * (time.perf_counter() - begin) / n
 
 
-def agreement(runs: int = 300, horizon: float = 1.5, eta: float = 1 / 400) -> list[tuple[str, float, float, float]]:
+def agreement(
+    runs: int = 300, horizon: float = 1.5, eta: float = 1 / 400
+) -> list[tuple[str, float, float, float]]:
     """Mean and variance of the final loss, of flow and of the iteration with p = eta rate, with their joint errors."""
     curvature, rates = np.array([1.0, 3.0]), [12.0, 6.0, 3.0, 1.5]
     h = rounded(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
@@ -59,7 +61,9 @@ if __name__ == "__main__":
     for dimension in (2, 1000):
         for scheduled in (False, True):
             ours, hand = microseconds_per_event(dimension, scheduled)
-            print(f"{dimension:9d}  {'schedule' if scheduled else 'constant'}  {ours:15.2f}  {hand:18.2f}")
+            print(
+                f"{dimension:9d}  {'schedule' if scheduled else 'constant'}  {ours:15.2f}  {hand:18.2f}"
+            )
     print("final loss    flow       tiny steps  joint standard errors apart")
     for name, ours, theirs, error in agreement():
         print(f"{name:10s}  {ours:9.5f}  {theirs:10.5f}  {abs(ours - theirs) / error:10.2f}")

@@ -10,7 +10,9 @@ heat = HeatSource(alpha=1e-4)
 h, start = heat.hierarchy(), np.zeros(16)
 report = audit(h, [start, heat.minimizer, heat.minimizer / 2], reference=heat.gradient)
 beta, mu = np.linalg.eigvalsh(heat.hessian)[[-1, 0]]
-problem = Problem(beta=beta, mu=mu, d0=np.linalg.norm(heat.minimizer), gamma=report.gamma, c=report.c)
+problem = Problem(
+    beta=beta, mu=mu, d0=np.linalg.norm(heat.minimizer), gamma=report.gamma, c=report.c
+)
 target = 10**-4.5 * heat.loss_gap(start)
 
 fixed = tuned(
@@ -32,4 +34,6 @@ for seed in range(7):
 low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
 print(f"heat source, loss {10**-4.5:.1e} of the start: fixed level over multilevel descent")
 print(f"  flops      {price / multi_price:6.1f}")
-print(f"  wall-clock {middle:6.1f}   quartiles {low:.1f} to {high:.1f} over {len(ratios)} pairs of runs")
+print(
+    f"  wall-clock {middle:6.1f}   quartiles {low:.1f} to {high:.1f} over {len(ratios)} pairs of runs"
+)

@@ -22,7 +22,9 @@ def seconds(statement: str, cache: str) -> float:
         "PYTHONPYCACHEPREFIX": cache
     }
     command = [sys.executable, "-c", script]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
+    return float(
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    )
 
 
 if __name__ == "__main__":
@@ -30,7 +32,13 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as cache:
         for statement in STATEMENTS.values():
             seconds(statement, cache)
-        rounds = [[seconds(statement, cache) for statement in STATEMENTS.values()] for _ in range(ROUNDS)]
+        rounds = [
+            [seconds(statement, cache) for statement in STATEMENTS.values()] for _ in range(ROUNDS)
+        ]
     numpy, ours, whole = (statistics.median(column) for column in zip(*rounds, strict=True))
-    print(f"over import numpy: import mlgd {ours / numpy:.2f} (bar: 2), with every name used {whole / numpy:.2f}")
-    print(f"  numpy {1e3 * numpy:.0f} ms, {ROUNDS} interleaved rounds in {time.perf_counter() - started:.0f} s")
+    print(
+        f"over import numpy: import mlgd {ours / numpy:.2f} (bar: 2), with every name used {whole / numpy:.2f}"
+    )
+    print(
+        f"  numpy {1e3 * numpy:.0f} ms, {ROUNDS} interleaved rounds in {time.perf_counter() - started:.0f} s"
+    )

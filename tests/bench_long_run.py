@@ -90,8 +90,13 @@ def main() -> int:
         kept, keeping = timed(minimize, h, y0, p, rng=1, checkpoint=Path(folder) / "kept")
         assert np.allclose(plain.y, point, rtol=1e-9, atol=1e-12)
         assert kept.y.tobytes() == plain.y.tobytes()
-        print(f"{steps} steps: bare {by_hand:.1f} s, minimize {ours:.1f} s (ratio {ours / by_hand:.2f}), ", end="")
-        print(f"with a checkpoint {keeping:.1f} s (ratio {keeping / by_hand:.2f}, allowed {ALLOWED})")
+        print(
+            f"{steps} steps: bare {by_hand:.1f} s, minimize {ours:.1f} s (ratio {ours / by_hand:.2f}), ",
+            end="",
+        )
+        print(
+            f"with a checkpoint {keeping:.1f} s (ratio {keeping / by_hand:.2f}, allowed {ALLOWED})"
+        )
         found, count = killed(steps, kills, Path(folder), 3.0)
         same = found == plain.y.tobytes()
         print(f"killed {count} times and resumed: {'the same bits' if same else 'OTHER BITS'}")

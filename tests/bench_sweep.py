@@ -40,7 +40,9 @@ def draw(protocol: Protocol, seed: int) -> float:
 
 def literal_seconds(protocol: Protocol, seed: int) -> float:
     """Processor time of every trajectory of one seed run literally to its guards, from a sample of its steps."""
-    problem = reduce([Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)], protocol.k_max)[0]
+    problem = reduce(
+        [Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)], protocol.k_max
+    )[0]
     columns = np.asfortranarray(problem.design.columns(protocol.k_max).astype(np.float32))
     right = problem.right.astype(np.float32)
     total = 0.0
@@ -53,7 +55,9 @@ def literal_seconds(protocol: Protocol, seed: int) -> float:
         for scale in protocol.scales:
             p = probabilities(biases, protocol.gamma, scale)
             clock = time.process_time()
-            run = direct.telescope(columns, right, protocol.ladder, p, 0.01, exact, stream(seed, TELESCOPE, 0), SAMPLE)
+            run = direct.telescope(
+                columns, right, protocol.ladder, p, 0.01, exact, stream(seed, TELESCOPE, 0), SAMPLE
+            )
             spent = (time.process_time() - clock) / SAMPLE
             steps = min(protocol.max_steps, protocol.max_flops / (run.flops[-1] / SAMPLE))
             total += spent * steps * len(protocol.shrinks)
@@ -79,7 +83,9 @@ def agreement(seed: int = 3, steps: int = 4000) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time the experiment against its random numbers and its literal run.")
+    parser = argparse.ArgumentParser(
+        description="Time the experiment against its random numbers and its literal run."
+    )
     parser.add_argument("--seeds", type=int, default=10)
     protocol = Protocol(seeds=tuple(range(parser.parse_args().seeds)))
     drawn, swept, whole = [], [], []
@@ -92,11 +98,21 @@ def main() -> int:
         sample = protocol.seeds[:2]
         per_seed = sum(pool.map(literal_seconds, [protocol] * len(sample), sample)) / len(sample)
     ratio = float(np.median(np.array(whole) / drawn))
-    sweeping, literal, worst = float(np.median(swept)), per_seed * len(protocol.seeds) / 2, agreement()
-    print(f"random numbers alone      {np.median(drawn):8.1f} s   ({len(protocol.seeds)} seeds, two processes)")
-    print(f"the whole experiment      {np.median(whole):8.1f} s   {ratio:.2f} times the random numbers (bar: {WHOLE})")
+    sweeping, literal, worst = (
+        float(np.median(swept)),
+        per_seed * len(protocol.seeds) / 2,
+        agreement(),
+    )
+    print(
+        f"random numbers alone      {np.median(drawn):8.1f} s   ({len(protocol.seeds)} seeds, two processes)"
+    )
+    print(
+        f"the whole experiment      {np.median(whole):8.1f} s   {ratio:.2f} times the random numbers (bar: {WHOLE})"
+    )
     print(f"  of which the sweep      {sweeping:8.1f} s")
-    print(f"the sweep, literally      {literal:8.0f} s   {literal / sweeping:.0f} times as long (bar: {LITERAL})")
+    print(
+        f"the sweep, literally      {literal:8.0f} s   {literal / sweeping:.0f} times as long (bar: {LITERAL})"
+    )
     print(f"literal against Gram space, double precision, same draws: {worst:.1e} (bar: {APART:g})")
     passed = ratio <= WHOLE and literal >= LITERAL * sweeping and worst <= APART
     print("all bars met" if passed else "a bar is missed")

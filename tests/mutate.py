@@ -88,23 +88,34 @@ def mutations(path: Path, name: str) -> list[Mutation]:
         number = text.count("\n", 0, start) + 1
         line = lines[number - 1].lstrip()
         column = start - starts[number - 1] - (len(lines[number - 1]) - len(line))
-        found.append(Mutation(name, start, end, text[start:end], new, line.rstrip(), column, number))
+        found.append(
+            Mutation(name, start, end, text[start:end], new, line.rstrip(), column, number)
+        )
     return found
 
 
 def _edits(tree: ast.AST, text: str, place) -> Iterator[tuple[int, int, str]]:
-    ignored = {id(inner) for node in ast.walk(tree) for part in _not_run(node) for inner in ast.walk(part)}
+    ignored = {
+        id(inner) for node in ast.walk(tree) for part in _not_run(node) for inner in ast.walk(part)
+    }
     for node in ast.walk(tree):
         if id(node) in ignored or not hasattr(node, "lineno"):
             continue
-        start, end = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
+        start, end = (
+            place(node.lineno, node.col_offset),
+            place(node.end_lineno, node.end_col_offset),
+        )
         match node:
             case ast.Constant(value=bool(value)):
                 yield start, end, str(not value)
             case ast.Constant(value=int(value)):
                 yield start, end, str(value + 1)
             case ast.Constant(value=float(value)):
-                yield start, end, "1e-3" if 0 < value < 1e-6 else repr(value * 1.1 if value else 1.0)
+                yield (
+                    start,
+                    end,
+                    "1e-3" if 0 < value < 1e-6 else repr(value * 1.1 if value else 1.0),
+                )
             case ast.UnaryOp(op=ast.USub() | ast.Not()):
                 yield start, start + (3 if isinstance(node.op, ast.Not) else 1), ""
             case ast.BinOp(left=left, op=op, right=right):
@@ -115,11 +126,20 @@ def _edits(tree: ast.AST, text: str, place) -> Iterator[tuple[int, int, str]]:
                 yield from _between(text, place, left, right, op)
 
 
-def _between(text: str, place, left: ast.expr, right: ast.expr, op: ast.AST) -> Iterator[tuple[int, int, str]]:
+def _between(
+    text: str, place, left: ast.expr, right: ast.expr, op: ast.AST
+) -> Iterator[tuple[int, int, str]]:
     if type(op) in OPERATORS:
         old, new = OPERATORS[type(op)]
-        start, end = place(left.end_lineno, left.end_col_offset), place(right.lineno, right.col_offset)
-        at = re.compile(rf"(?<![*/<>=!]){re.escape(old)}(?![*/=])|\b{old}\b" if old.isalpha() else re.escape(old))
+        start, end = (
+            place(left.end_lineno, left.end_col_offset),
+            place(right.lineno, right.col_offset),
+        )
+        at = re.compile(
+            rf"(?<![*/<>=!]){re.escape(old)}(?![*/=])|\b{old}\b"
+            if old.isalpha()
+            else re.escape(old)
+        )
         if hit := at.search(text, start, end):
             yield hit.start(), hit.end(), new
 
@@ -154,13 +174,34 @@ def passes(house: Path, tests: list[str] | None = None) -> bool:
     """Whether these tests pass in a copy, in this order (all quick ones: watched); one that does not end does not pass."""
     (house / "order.json").write_text(json.dumps(tests))
     files = ["tests/library"] if tests is None else sorted({t.split("::")[0] for t in tests})
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "mutate"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "mutate",
+    ]
     paths = os.pathsep.join(map(str, (house, house / "tests")))
     environment = os.environ | {
-        "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
+        "PYTHONPATH": paths,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # noqa: E731
-    options = {"cwd": house, "env": environment, "capture_output": True, "preexec_fn": limit, "timeout": 4 * SECONDS}
+    options = {
+        "cwd": house,
+        "env": environment,
+        "capture_output": True,
+        "preexec_fn": limit,
+        "timeout": 4 * SECONDS,
+    }
     try:
         return subprocess.run([*command, *files], **options).returncode == 0
     except subprocess.TimeoutExpired:
@@ -232,7 +273,11 @@ def equivalent() -> set[tuple[str, ...]]:
     """The mutations that change nothing a caller could see."""
     with open(EQUIVALENT, encoding="utf-8", newline="") as handle:
         rows = csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return {tuple(r[f] for f in ("file", "line", "column", "old", "new")) for r in rows if r["why"].strip()}
+        return {
+            tuple(r[f] for f in ("file", "line", "column", "old", "new"))
+            for r in rows
+            if r["why"].strip()
+        }
 
 
 def main() -> int:
@@ -240,21 +285,33 @@ def main() -> int:
     parser.add_argument("--seed", type=int, nargs="+", default=[0], help="as many batches")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--reached", action="store_true", help="only tests that call the mutated function")
-    parser.add_argument("files", nargs="*", help="files of the library, such as mlgd/plans.py (all by default)")
+    parser.add_argument(
+        "--reached", action="store_true", help="only tests that call the mutated function"
+    )
+    parser.add_argument(
+        "files", nargs="*", help="files of the library, such as mlgd/plans.py (all by default)"
+    )
     options = parser.parse_args()
-    names = options.files or [f"mlgd/{p.name}" for p in sorted((ROOT / "mlgd").glob("*.py")) if p.name != "__init__.py"]
+    names = options.files or [
+        f"mlgd/{p.name}" for p in sorted((ROOT / "mlgd").glob("*.py")) if p.name != "__init__.py"
+    ]
     everything = [m for name in names for m in mutations(ROOT / name, name)]
     batches = {
-        seed: random.Random(seed).sample(everything, min(options.count, len(everything))) for seed in options.seed
+        seed: random.Random(seed).sample(everything, min(options.count, len(everything)))
+        for seed in options.seed
     }
     known = equivalent()
-    print(f"{options.count} of {len(everything)} mutations for each of the seeds {options.seed}", flush=True)
+    print(
+        f"{options.count} of {len(everything)} mutations for each of the seeds {options.seed}",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         houses = [Path(folder) / str(n) for n in range(options.jobs)]
         for house in houses:
             for part in ("mlgd", "tests"):
-                shutil.copytree(ROOT / part, house / part, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    ROOT / part, house / part, ignore=shutil.ignore_patterns("__pycache__")
+                )
             for part in ("pyproject.toml", "README.md"):
                 shutil.copy(ROOT / part, house)
         if not passes(houses[0]):
@@ -265,11 +322,16 @@ def main() -> int:
         for seed, chosen in batches.items():
             shares = [chosen[n :: options.jobs] for n in range(options.jobs)]
             verdicts = pool.map(
-                lambda pair: [(m, judge(m, pair[1], known, reach, not options.reached)) for m in pair[0]],
+                lambda pair: [
+                    (m, judge(m, pair[1], known, reach, not options.reached)) for m in pair[0]
+                ],
                 zip(shares, houses, strict=True),
             )
             outcomes = [outcome for share in verdicts for outcome in share]
-            counts = {v: sum(verdict == v for _, verdict in outcomes) for v in ("killed", "equivalent", "survived")}
+            counts = {
+                v: sum(verdict == v for _, verdict in outcomes)
+                for v in ("killed", "equivalent", "survived")
+            }
             print(f"seed {seed}: " + ", ".join(f"{n} {v}" for v, n in counts.items()), flush=True)
             survivors += [m for m, verdict in outcomes if verdict == "survived"]
     for mutation in survivors:

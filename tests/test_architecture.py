@@ -24,7 +24,9 @@ def imports(name: str, source: str, known: set[str], package: bool = False) -> s
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
-            base = name.split(".")[: len(name.split(".")) - node.level + package] if node.level else []
+            base = (
+                name.split(".")[: len(name.split(".")) - node.level + package] if node.level else []
+            )
             target = ".".join([*base, *(node.module.split(".") if node.module else [])])
             inside = {f"{target}.{alias.name}" for alias in node.names} & known
             found |= inside or {target} & known
@@ -48,7 +50,9 @@ def package_of(name: str) -> int:
 def problems(top: Path) -> list[str]:
     """Imports against the direction, and circles."""
     edges = graph(top)
-    out = [f"{a} imports {b}" for a in edges for b in sorted(edges[a]) if package_of(b) > package_of(a)]
+    out = [
+        f"{a} imports {b}" for a in edges for b in sorted(edges[a]) if package_of(b) > package_of(a)
+    ]
     state: dict[str, int] = {}
 
     def visit(name, path):
@@ -88,35 +92,56 @@ def test_the_look_at_imports_can_fail(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["from mlgd.plans import x", "from . import plans", "import mlgd.plans", "from .plans import x"]
+    "text",
+    [
+        "from mlgd.plans import x",
+        "from . import plans",
+        "import mlgd.plans",
+        "from .plans import x",
+    ],
 )
 def test_imports_are_seen_in_every_spelling(text):
     assert imports("mlgd.oracle", text, {"mlgd", "mlgd.plans", "mlgd.oracle"}) == {"mlgd.plans"}
 
 
 def test_a_package_imported_whole_is_seen():
-    assert imports("mlgd.book.reference", "import mlgd", {"mlgd", "mlgd.book.reference"}) == {"mlgd"}
+    assert imports("mlgd.book.reference", "import mlgd", {"mlgd", "mlgd.book.reference"}) == {
+        "mlgd"
+    }
 
 
 def test_the_library_starts_without_the_slow_packages():
-    script = (
-        "import sys; from mlgd import *; print(*sorted({'sympy', 'matplotlib', 'scipy', 'mpmath'} & {*sys.modules}))"
+    script = "import sys; from mlgd import *; print(*sorted({'sympy', 'matplotlib', 'scipy', 'mpmath'} & {*sys.modules}))"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True
+        ).stdout.strip()
+        == ""
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == ""
 
 
 def test_a_name_is_read_from_its_module_when_it_is_used(root):
     script = "import sys, mlgd; a = 'numpy' in sys.modules; mlgd.Hierarchy; print(a, 'mlgd.descent' in sys.modules)"
     assert (
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.split() == ["False"] * 2
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True
+        ).stdout.split()
+        == ["False"] * 2
     )
     import mlgd
 
     known = {path.stem for path in (root / "mlgd").glob("*.py")}
-    homes = {alias.name: node.module for node in ast.walk(ast.parse((root / "mlgd" / "__init__.py").read_text()))
-             if isinstance(node, ast.ImportFrom) and node.module in known for alias in node.names}  # fmt: skip
+    homes = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse((root / "mlgd" / "__init__.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in known
+        for alias in node.names
+    }
     assert homes == mlgd._HOMES  # what type checkers read is what is read
-    assert all(getattr(mlgd, name).__module__ in (f"mlgd.{home}", "mlgd.oracle") for name, home in homes.items())
+    assert all(
+        getattr(mlgd, name).__module__ in (f"mlgd.{home}", "mlgd.oracle")
+        for name, home in homes.items()
+    )
     assert {*mlgd.__all__, "__version__"} <= {*dir(mlgd)}
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         mlgd.nothing  # noqa: B018

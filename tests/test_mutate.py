@@ -23,8 +23,23 @@ def test_every_mutation_is_one_small_change_that_python_can_read(tmp_path):
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(SOURCE)), m
         assert m.line[m.column :].startswith(m.old), m
     drawn = {(m.old, m.new) for m in found}
-    assert {("not", ""), ("-", ""), ("<=", "<"), ("and", "or"), ("==", "!="), ("**", "*"), ("/", "*")} <= drawn
-    assert {("0.5", "0.55"), ("True", "False"), ("or", "and"), ("//", "/"), (">", ">="), ("2", "3")} <= drawn
+    assert {
+        ("not", ""),
+        ("-", ""),
+        ("<=", "<"),
+        ("and", "or"),
+        ("==", "!="),
+        ("**", "*"),
+        ("/", "*"),
+    } <= drawn
+    assert {
+        ("0.5", "0.55"),
+        ("True", "False"),
+        ("or", "and"),
+        ("//", "/"),
+        (">", ">="),
+        ("2", "3"),
+    } <= drawn
     assert len({m.key for m in found}) == len(found)
     assert not any("docstring" in m.line or "raise" in m.line for m in found)
 
@@ -37,7 +52,9 @@ def test_a_known_equivalent_mutation_has_a_reason():
 
 
 def test_what_is_called_equivalent_is_a_mutation_of_the_library_as_it_is(root):
-    drawn = {m.key for p in (root / "mlgd").glob("*.py") for m in mutate.mutations(p, f"mlgd/{p.name}")}
+    drawn = {
+        m.key for p in (root / "mlgd").glob("*.py") for m in mutate.mutations(p, f"mlgd/{p.name}")
+    }
     assert mutate.equivalent() - drawn == set()
 
 

@@ -10,12 +10,23 @@ ROWS = {
     "gd": "multilevel descent",
     "accelerated": "accelerated",
 }
-REGIMES = {"any": "any", "ETMC": r"\(\gamma&lt;2\)", "MC": r"\(\gamma=2\)", "HTMC": r"\(\gamma&gt;2\)"}
+REGIMES = {
+    "any": "any",
+    "ETMC": r"\(\gamma&lt;2\)",
+    "MC": r"\(\gamma=2\)",
+    "HTMC": r"\(\gamma&gt;2\)",
+}
 COLUMNS = ("convex", "strong")
-INSIDE = {"ETMC": (0, 2), "HTMC": (2, 8)}  # where a regime's exponents are compared; all are linear in gamma
+INSIDE = {
+    "ETMC": (0, 2),
+    "HTMC": (2, 8),
+}  # where a regime's exponents are compared; all are linear in gamma
 _inside = {"convex": r"(\beta d_0^2/\varepsilon)", "strong": r"\kappa"}
 _x = sp.Symbol("x", positive=True)
-_SCALE = {"convex": {F.eps: F.beta * F.d0**2 / _x}, "strong": {F.beta: _x * F.mu}}  # x > 1: beta d0^2/eps, or kappa
+_SCALE = {
+    "convex": {F.eps: F.beta * F.d0**2 / _x},
+    "strong": {F.beta: _x * F.mu},
+}  # x > 1: beta d0^2/eps, or kappa
 
 
 def exponent(one, other, column: str):
@@ -35,14 +46,18 @@ def smallest(cells: dict, name: str, column: str) -> str | None:
     for row, cell in rows.items():
         powers = [exponent(cell, other, column) for key, other in rows.items() if key != row]
         ends = [[p.subs(F.gamma, end) for end in INSIDE[name]] for p in powers]
-        if all(max(pair) <= 0 and min(pair) < 0 for pair in ends) and all(sp.diff(p, F.gamma, 2) == 0 for p in powers):
+        if all(max(pair) <= 0 and min(pair) < 0 for pair in ends) and all(
+            sp.diff(p, F.gamma, 2) == 0 for p in powers
+        ):
             return row
     return None
 
 
 def bold(cells: dict) -> set[tuple]:
     """What the table prints in bold: (row, regime, column), with row None where two bounds agree."""
-    return {(smallest(cells, name, column), name, column) for name in F.REGIMES for column in COLUMNS}
+    return {
+        (smallest(cells, name, column), name, column) for name in F.REGIMES for column in COLUMNS
+    }
 
 
 def powers(cell, column: str) -> dict:
@@ -53,7 +68,11 @@ def powers(cell, column: str) -> dict:
         found = {F.d0: power(F.d0), F.beta: power(F.beta), F.eps: power(F.eps)}
     else:
         found = {F.mu * F.eps: power(F.eps), F.kappa: power(F.beta)}
-    return {base: e for base, e in [*found.items(), (sp.sqrt(logarithm), sp.Integer(2))] if e != 0 and base != 1}
+    return {
+        base: e
+        for base, e in [*found.items(), (sp.sqrt(logarithm), sp.Integer(2))]
+        if e != 0 and base != 1
+    }
 
 
 def monomial(cell, column: str) -> str:
@@ -62,7 +81,10 @@ def monomial(cell, column: str) -> str:
     factors = []
     for base, e in powers(cell, column).items():
         name = names.get(base, r"\log" if base.has(sp.log) else sp.latex(base))
-        factors.append((name if e == 1 else f"{name}^{{{sp.latex(e)}}}") + ("" if name != r"\log" else _inside[column]))
+        factors.append(
+            (name if e == 1 else f"{name}^{{{sp.latex(e)}}}")
+            + ("" if name != r"\log" else _inside[column])
+        )
     return r"\,".join(factors)
 
 
@@ -72,9 +94,16 @@ def table(cells: dict) -> HTML:
 
     def cell(row, name, column):
         text = monomial(cells[row, name, column], column)
-        return rf"<td>\(\boldsymbol{{{text}}}\)</td>" if (row, name, column) in marked else rf"<td>\({text}\)</td>"
+        return (
+            rf"<td>\(\boldsymbol{{{text}}}\)</td>"
+            if (row, name, column) in marked
+            else rf"<td>\({text}\)</td>"
+        )
 
-    lines = [("deterministic", "any"), *((row, name) for row in ("gd", "accelerated") for name in F.REGIMES)]
+    lines = [
+        ("deterministic", "any"),
+        *((row, name) for row in ("gd", "accelerated") for name in F.REGIMES),
+    ]
     body = "".join(
         f"<tr><td>{ROWS[row]}</td><td>{REGIMES[name]}</td>{cell(row, name, 'convex')}{cell(row, name, 'strong')}</tr>"
         for row, name in lines

@@ -49,7 +49,9 @@ class Check:
 
     def __str__(self) -> str:
         body = [f"[{self.verdict}] {self.statement}", *self.lines]
-        body += [f"near miss: {self.twin}"] * bool(self.twin) + [f"repair: {self.repair}"] * bool(self.repair)
+        body += [f"near miss: {self.twin}"] * bool(self.twin) + [f"repair: {self.repair}"] * bool(
+            self.repair
+        )
         return "\n  ".join([*body, f"({self.kind}; {', '.join(self.ids)})"])
 
     def html(self, folded: bool = True) -> str:
@@ -65,7 +67,9 @@ class Check:
         links = " ".join(map(_link, self.ids))
         evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
         if folded:
-            evidence = fold("source" if self.kind == "cited" else f"evidence: {self.kind}", evidence)
+            evidence = fold(
+                "source" if self.kind == "cited" else f"evidence: {self.kind}", evidence
+            )
         return (
             f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
             f"{with_formulas(sentence(self.statement))}</div>{in_view}{evidence}</div>"
@@ -104,7 +108,11 @@ class Group:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         records = [record for check in self.checks for record in check.records]
-        return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": records, "in_view": self.in_view}}
+        return {
+            "text/plain": str(self),
+            "text/html": self.html(),
+            MIME: {"checks": records, "in_view": self.in_view},
+        }
 
 
 def _link(claim: str) -> str:

@@ -67,7 +67,12 @@ def normal(notebook: NotebookNode) -> NotebookNode:
         kept = []
         for output in cell.get("outputs", ()):  # what is printed in one go may arrive in pieces
             stream = output.output_type == "stream"
-            if stream and kept and kept[-1].output_type == "stream" and kept[-1].name == output.name:
+            if (
+                stream
+                and kept
+                and kept[-1].output_type == "stream"
+                and kept[-1].name == output.name
+            ):
                 kept[-1].text += output.text
             else:
                 kept.append(output)
@@ -87,22 +92,34 @@ def run_problems(notebook: NotebookNode, name: str) -> list[str]:
     cells = code_cells(notebook)
     counts = [cell.execution_count for cell in cells]
     if counts != list(range(1, len(cells) + 1)):
-        problems.append(f"{name} is not one clean run from top to bottom: run make run CHAPTER={name}.")
+        problems.append(
+            f"{name} is not one clean run from top to bottom: run make run CHAPTER={name}."
+        )
     if cells and not any(cell.outputs for cell in cells):
         problems.append(f"{name} holds no outputs: run make run CHAPTER={name}.")
     for number, cell in enumerate(cells, 1):
         for output in cell.outputs:
             if output.output_type == "error":
-                problems.append(f"{name} cell {number} stores an error: mend the cell and run it again.")
+                problems.append(
+                    f"{name} cell {number} stores an error: mend the cell and run it again."
+                )
             if output.get("name") == "stderr":
-                problems.append(f"{name} cell {number} wrote to stderr: silence or mend what warned.")
+                problems.append(
+                    f"{name} cell {number} wrote to stderr: silence or mend what warned."
+                )
             text = str(output.get("text", "")) + "".join(
-                str(value) for mime, value in output.get("data", {}).items() if not mime.startswith("image/png")
+                str(value)
+                for mime, value in output.get("data", {}).items()
+                if not mime.startswith("image/png")
             )
             if "Traceback (most recent call last)" in text:
-                problems.append(f"{name} cell {number} shows a traceback: mend what failed and run it again.")
+                problems.append(
+                    f"{name} cell {number} shows a traceback: mend what failed and run it again."
+                )
             if MACHINE_PATH.search(text):
-                problems.append(f"{name} cell {number} shows a path of one machine: print a relative one.")
+                problems.append(
+                    f"{name} cell {number} shows a path of one machine: print a relative one."
+                )
     if dict(notebook.metadata) != METADATA:
         problems.append(f"{name} is not in normal form: run make run CHAPTER={name}.")
     return problems
@@ -116,21 +133,32 @@ def contents(toc: Path) -> list[str]:
         return [table["root"], *(entry["file"] for part in parts for entry in part["chapters"])]
     except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
         reason = str(error).splitlines()[0]
-        raise BookError(f"_toc.yml cannot be read ({reason}): it lists root, then parts with chapters.") from None
+        raise BookError(
+            f"_toc.yml cannot be read ({reason}): it lists root, then parts with chapters."
+        ) from None
 
 
 def contents_problems(root: Path) -> list[str]:
     """Where _toc.yml and the folder book/ disagree."""
     listed = contents(root / "_toc.yml")
     files = [path for folder in ("book", "book/audit") for path in (root / folder).glob("*.*")]
-    present = {path.relative_to(root).with_suffix("").as_posix() for path in files if path.suffix in {".md", ".ipynb"}}
-    problems = [f"{name} is in book/ but not in _toc.yml: add it there." for name in sorted(present - {*listed})]
+    present = {
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in files
+        if path.suffix in {".md", ".ipynb"}
+    }
+    problems = [
+        f"{name} is in book/ but not in _toc.yml: add it there."
+        for name in sorted(present - {*listed})
+    ]
     problems += [
         f"_toc.yml lists {name}, which is not in book/: write it or take it out."
         for name in listed
         if name not in present
     ]
-    problems += [f"_toc.yml lists {name} twice." for name in sorted({*listed}) if listed.count(name) > 1]
+    problems += [
+        f"_toc.yml lists {name} twice." for name in sorted({*listed}) if listed.count(name) > 1
+    ]
     return problems
 
 

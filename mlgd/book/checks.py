@@ -27,10 +27,29 @@ import numpy as np
 import sympy as sp
 
 from .boxes import Check, Group, show
-from .twins import alike, failing_point, is_zero, near_misses, negative_somewhere, positive_on, satisfied, student
+from .twins import (
+    alike,
+    failing_point,
+    is_zero,
+    near_misses,
+    negative_somewhere,
+    positive_on,
+    satisfied,
+    student,
+)
 from .typed import Source, looks_at_its_argument
 
-__all__ = ["CheckFailed", "certificate", "cited", "enclosure", "exact", "group", "identity", "measured", "refuted"]
+__all__ = [
+    "CheckFailed",
+    "certificate",
+    "cited",
+    "enclosure",
+    "exact",
+    "group",
+    "identity",
+    "measured",
+    "refuted",
+]
 __all__ += ["show", "statistical"]
 
 TAIL = 5e-7  # on each side: together one false alarm in a million
@@ -71,7 +90,9 @@ def _tex(expression: sp.Expr) -> str:
     return sp.latex(expression.replace(large, lambda e: sp.expand_log(e)))
 
 
-def identity(ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail: Text = ()) -> Check:
+def identity(
+    ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail: Text = ()
+) -> Check:
     """lhs == rhs exactly; both may be tuples. Near misses are made of each right side; `near` adds one to the first."""
     source = Source(sys._getframe(1), identity)
     _sound(not source.typed("lhs", "rhs"), f"{ids}: both sides are typed: compute one of them")
@@ -79,13 +100,22 @@ def identity(ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail:
     pairs = [(sp.sympify(a), sp.sympify(b)) for a, b in zip(_tuple(lhs), _tuple(rhs), strict=True)]
     for left, right in pairs:
         _need(is_zero(left - right), f"{ids}: {left} differs from {right}")
-        _sound(right != 0 or near is not None, f"{ids}: the right side is 0: write terms on both sides, or give near=")
+        _sound(
+            right != 0 or near is not None,
+            f"{ids}: the right side is 0: write terms on both sides, or give near=",
+        )
         for miss in near_misses(right) if right != 0 else ():
             _need(not is_zero(left - miss), f"{ids}: the near miss {miss} is not refused")
-    twin = "eleven tenths of it" + (", or an exponent off by one eighth" if pairs[0][1].free_symbols else "")
+    twin = "eleven tenths of it" + (
+        ", or an exponent off by one eighth" if pairs[0][1].free_symbols else ""
+    )
     if near is not None:
         left, right = pairs[0]
-        kind = alike(right, near, 2) if right != 0 else sp.sympify(near).free_symbols <= left.free_symbols
+        kind = (
+            alike(right, near, 2)
+            if right != 0
+            else sp.sympify(near).free_symbols <= left.free_symbols
+        )
         _sound(kind and why, f"{ids}: near={near} is no near miss of {right}, or why= is missing")
         _need(not is_zero(left - sp.sympify(near)), f"{ids}: the near miss {near} is not refused")
         twin = f"{why}, ${sp.latex(sp.sympify(near))}$"
@@ -123,32 +153,64 @@ def certificate(
     given = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, "")
     labels = {sp.sympify(g): label for g, label in given.items()}
     for factor in (f for term in terms for f in _factors(term)):
-        _need(_nonnegative(factor, labels), f"{ids}: the factor {factor} is not known to be non-negative")
+        _need(
+            _nonnegative(factor, labels),
+            f"{ids}: the factor {factor} is not known to be non-negative",
+        )
     _need(is_zero(rhs - lhs - sum(terms)), f"{ids}: right - left is not the sum of the terms")
-    gap, hypotheses, twin = rhs - sp.Abs(rhs) / 10 - lhs, list(labels), "a right side smaller by a tenth"
+    gap, hypotheses, twin = (
+        rhs - sp.Abs(rhs) / 10 - lhs,
+        list(labels),
+        "a right side smaller by a tenth",
+    )
     if near is not None or drop is not None:
         _sound(why, f"{ids}: near= and drop= need why=")
         gap, twin = (rhs if near is None else sp.sympify(near)) - lhs, why
         hypotheses = [g for g in labels if drop is None or g != sp.sympify(drop)]
-        _sound(drop is None or len(hypotheses) < len(labels), f"{ids}: drop={drop} is none of the hypotheses")
+        _sound(
+            drop is None or len(hypotheses) < len(labels),
+            f"{ids}: drop={drop} is none of the hypotheses",
+        )
     else:
         _sound(rhs != 0, f"{ids}: the right side is 0: write terms on both sides")
     if at is None:
-        squares = [f.base for t in terms for f in _factors(t) if isinstance(f, sp.Pow) and f.exp.is_even and f.exp > 0]
+        squares = [
+            f.base
+            for t in terms
+            for f in _factors(t)
+            if isinstance(f, sp.Pow) and f.exp.is_even and f.exp > 0
+        ]
         at = failing_point(gap, hypotheses, [*hypotheses, *squares])
-        _need(at is not None, f"{ids}: {twin}: found no point where it fails; give at=, or near= or drop= with why=")
+        _need(
+            at is not None,
+            f"{ids}: {twin}: found no point where it fails; give at=, or near= or drop= with why=",
+        )
     _need(satisfied(at, hypotheses), f"{ids}: the point {at} is not one where the hypotheses hold")
     miss = sp.N(gap.subs(at))
     _need(miss.is_number and miss < 0, f"{ids}: {twin} does not fail at {at}: {miss}")
     if near is not None:
-        _sound(alike(rhs.subs(at), sp.sympify(near).subs(at)), f"{ids}: near={near} is no near miss of {rhs} at {at}")
+        _sound(
+            alike(rhs.subs(at), sp.sympify(near).subs(at)),
+            f"{ids}: near={near} is no near miss of {rhs} at {at}",
+        )
     tex = lambda e: sp.latex(sp.sympify(e), symbol_names=dict(names or {}))  # noqa: E731
-    lines = [r"$\text{right}-\text{left}=" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$"]
+    lines = [
+        r"$\text{right}-\text{left}=" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$"
+    ]
     lines += [f"${tex(g)}\\ge 0$: {label}" for g, label in labels.items() if label]
     told = {k: v for k, v in at.items() if v != 0} if len(at) > 8 else at
-    point = ", ".join(f"${tex(k)}={tex(sp.nsimplify(v))}$" for k, v in told.items()) + ", all else 0" * (told != at)
+    point = ", ".join(
+        f"${tex(k)}={tex(sp.nsimplify(v))}$" for k, v in told.items()
+    ) + ", all else 0" * (told != at)
     lines = _tuple(detail) if detail else tuple(lines)
-    return Check(_tuple(ids), "certificate", "holds", statement, lines, f"{twin} fails, by {_short(miss)} at {point}")
+    return Check(
+        _tuple(ids),
+        "certificate",
+        "holds",
+        statement,
+        lines,
+        f"{twin} fails, by {_short(miss)} at {point}",
+    )
 
 
 def _factors(term) -> tuple:
@@ -165,7 +227,15 @@ def _nonnegative(factor, given) -> bool:
 
 
 def enclosure(
-    ids, statement: str, f: Callable, box: Mapping, *, near: Callable, why: str, pieces=20000, detail: Text = ()
+    ids,
+    statement: str,
+    f: Callable,
+    box: Mapping,
+    *,
+    near: Callable,
+    why: str,
+    pieces=20000,
+    detail: Text = (),
 ):
     """f > 0 on the whole box {name: (low, high)}: f maps mpmath intervals (keywords) to an interval; near does not."""
     count = positive_on(f, box, pieces)
@@ -174,7 +244,12 @@ def enclosure(
     ranges = ", ".join(f"{k} in [{_short(a)}, {_short(b)}]" for k, (a, b) in box.items())
     line = f"interval arithmetic over {ranges}: positive on each of {count} pieces"
     return Check(
-        _tuple(ids), "enclosure", "holds", statement, (line, *_tuple(detail or ())), f"{why} is negative on a piece"
+        _tuple(ids),
+        "enclosure",
+        "holds",
+        statement,
+        (line, *_tuple(detail or ())),
+        f"{why} is negative on a piece",
     )
 
 
@@ -184,10 +259,15 @@ def enclosure(
 def exact(ids, statement: str, test: Callable, on, *, near, why: str, detail: Text = ()) -> Check:
     """test(on) is true and test(near) is false; nothing in the computation is random."""
     _able_to_fail(ids, test, Source(sys._getframe(1), exact), "on")
-    _sound(alike(on, near), f"{ids}: near= is not of on='s kind, or its numbers differ by more than a factor 4")
+    _sound(
+        alike(on, near),
+        f"{ids}: near= is not of on='s kind, or its numbers differ by more than a factor 4",
+    )
     _need(bool(test(on)), f"{ids}: the test fails")
     _need(not bool(test(near)), f"{ids}: the test accepts the near miss ({why})")
-    return Check(_tuple(ids), "exact run", "holds", statement, _tuple(detail or ()), f"{why} is refused")
+    return Check(
+        _tuple(ids), "exact run", "holds", statement, _tuple(detail or ()), f"{why} is refused"
+    )
 
 
 def _able_to_fail(ids, test: Callable, source: Source, argument: str) -> None:
@@ -217,13 +297,19 @@ def statistical(
     """
     _sound(looks_at_its_argument(run), f"{ids}: run does not look at its generator")
     _sound(side in ("below", "equal"), f"{ids}: side is 'below' or 'equal', not {side!r}")
-    _sound(twin or (side == "equal" and bound != 0), f"{ids}: give twin=, another process that the test must refuse")
+    _sound(
+        twin or (side == "equal" and bound != 0),
+        f"{ids}: give twin=, another process that the test must refuse",
+    )
     _sound(why or not twin, f"{ids}: twin= needs why=")
     t, streams = student(runs - 1, TAIL), np.random.default_rng(rng).spawn(2)
 
     def draw(process, stream):
         values = np.asarray(process(stream, runs), float)
-        _sound(values.shape == (runs,) and np.ptp(values) > 0, f"{ids}: {runs} values that vary are needed")
+        _sound(
+            values.shape == (runs,) and np.ptp(values) > 0,
+            f"{ids}: {runs} values that vary are needed",
+        )
         return values.mean(), values.std(ddof=1) / math.sqrt(runs)
 
     def accepts(mean, error, value):
@@ -231,19 +317,33 @@ def statistical(
 
     mean, error = draw(run, streams[0])
     _need(
-        accepts(mean, error, bound), f"{ids}: mean {mean:.6g} +- {error:.2g} against {bound:.6g} ({side}, t = {t:.3g})"
+        accepts(mean, error, bound),
+        f"{ids}: mean {mean:.6g} +- {error:.2g} against {bound:.6g} ({side}, t = {t:.3g})",
     )
     misses = ["the value off by ten percent is refused"] if side == "equal" and bound != 0 else []
     for value in (0.9 * bound, 1.1 * bound) if misses else ():
-        _need(not accepts(mean, error, value), f"{ids}: {value:.6g} is accepted too (mean {mean:.6g} +- {error:.2g})")
+        _need(
+            not accepts(mean, error, value),
+            f"{ids}: {value:.6g} is accepted too (mean {mean:.6g} +- {error:.2g})",
+        )
     if twin:
         other, spread = draw(twin, streams[1])
-        _need(not accepts(other, spread, bound), f"{ids}: the twin is accepted (mean {other:.6g} +- {spread:.2g})")
+        _need(
+            not accepts(other, spread, bound),
+            f"{ids}: the twin is accepted (mean {other:.6g} +- {spread:.2g})",
+        )
         misses.append(f"{why} is refused, with mean ${_short(other / unit)}$")
     sign = r"\le" if side == "below" else "="
     line = f"{runs} runs: mean ${_short(mean / unit)}\\pm{_short(error / unit, 1)}{sign}{_short(bound / unit)}$"
     line += f" at {t:.1f} standard errors"
-    return Check(_tuple(ids), "statistical", "holds", statement, (line, *_tuple(detail or ())), "; ".join(misses))
+    return Check(
+        _tuple(ids),
+        "statistical",
+        "holds",
+        statement,
+        (line, *_tuple(detail or ())),
+        "; ".join(misses),
+    )
 
 
 def measured(
@@ -265,20 +365,38 @@ def measured(
     reports 'one run', the reach is three standard deviations of ours. Agreement gives `holds`, disagreement `fails`;
     `expect` says which one the prose reports.
     """
-    _sound(not Source(sys._getframe(1), measured).typed("ours"), f"{ids}: ours is typed: compute it")
-    _sound(paper_is in ("mean", "one run") and side in ("equal", "below", "above"), f"{ids}: {paper_is!r}, {side!r}?")
+    _sound(
+        not Source(sys._getframe(1), measured).typed("ours"), f"{ids}: ours is typed: compute it"
+    )
+    _sound(
+        paper_is in ("mean", "one run") and side in ("equal", "below", "above"),
+        f"{ids}: {paper_is!r}, {side!r}?",
+    )
     values = np.atleast_1d(np.asarray(ours, float))
     rank = ""
     if isinstance(ours, tuple):
         value, spread = values
     elif values.size > 2:
-        value, spread = values.mean(), values.std(ddof=1) / (math.sqrt(values.size) if paper_is == "mean" else 1)
+        value, spread = (
+            values.mean(),
+            values.std(ddof=1) / (math.sqrt(values.size) if paper_is == "mean" else 1),
+        )
         below = (values < float(paper)).mean()
-        rank = f"; the paper's lies above {below:.0%} of our {values.size} seeds" if paper_is == "one run" else ""
+        rank = (
+            f"; the paper's lies above {below:.0%} of our {values.size} seeds"
+            if paper_is == "one run"
+            else ""
+        )
     else:
-        _sound(why_no_spread, f"{ids}: ours needs a value per seed, a standard error, or why_no_spread=")
+        _sound(
+            why_no_spread,
+            f"{ids}: ours needs a value per seed, a standard error, or why_no_spread=",
+        )
         value, spread = values[0], 0.0
-    figure, rounding = float(paper), float(Decimal(1).scaleb(Decimal(str(paper)).as_tuple().exponent)) / 2
+    figure, rounding = (
+        float(paper),
+        float(Decimal(1).scaleb(Decimal(str(paper)).as_tuple().exponent)) / 2,
+    )
     margin = 3 * math.hypot(spread, paper_spread)
 
     def agrees(printed):
@@ -288,19 +406,35 @@ def measured(
 
     verdict = "holds" if agrees(figure) else "fails"
     _need(
-        verdict == expect, f"{ids}: ours {value:.6g}, paper {figure:.6g}, margin {margin:.3g}: {verdict}, not {expect}"
+        verdict == expect,
+        f"{ids}: ours {value:.6g}, paper {figure:.6g}, margin {margin:.3g}: {verdict}, not {expect}",
     )
-    wrong = {"equal": (0.0, 2 * figure), "below": (0.0,), "above": (2 * figure,)}[side] if verdict == "holds" else ()
+    wrong = (
+        {"equal": (0.0, 2 * figure), "below": (0.0,), "above": (2 * figure,)}[side]
+        if verdict == "holds"
+        else ()
+    )
     for other in wrong:
-        _sound(not agrees(other), f"{ids}: a margin of {margin:.3g} would also accept {other:g}: this is no evidence")
+        _sound(
+            not agrees(other),
+            f"{ids}: a margin of {margin:.3g} would also accept {other:g}: this is no evidence",
+        )
     numbers = [
-        _short(v, 4) + (rf"\pm{_short(s, 1)}" if s else "") for v, s in ((value, spread), (figure, paper_spread))
+        _short(v, 4) + (rf"\pm{_short(s, 1)}" if s else "")
+        for v, s in ((value, spread), (figure, paper_spread))
     ]
-    agree = {"holds": "agree", "fails": "do not agree"}[verdict] + ("" if side == "equal" else f" that ours is {side}")
+    agree = {"holds": "agree", "fails": "do not agree"}[verdict] + (
+        "" if side == "equal" else f" that ours is {side}"
+    )
     lines = [f"ours ${numbers[0]}$, the paper ${numbers[1]}${rank}: they {agree}"]
     twin = f"{' and '.join(map(_short, wrong))} would be refused" if wrong else ""
     return Check(
-        _tuple(ids), "measured", verdict, statement, (*lines, *_tuple(detail or ()), *_tuple(why_no_spread or ())), twin
+        _tuple(ids),
+        "measured",
+        verdict,
+        statement,
+        (*lines, *_tuple(detail or ()), *_tuple(why_no_spread or ())),
+        twin,
     )
 
 
@@ -329,10 +463,22 @@ def refuted(
     """
     _able_to_fail(ids, test, Source(sys._getframe(1), refuted), "at")
     _sound(verdict in ("repaired", "fails"), f"verdict is 'repaired' or 'fails', not {verdict!r}")
-    _sound(why or alike(at, passes_at), f"{ids}: passes_at= is not near at=: numbers within a factor 4, or say why=")
+    _sound(
+        why or alike(at, passes_at),
+        f"{ids}: passes_at= is not near at=: numbers within a factor 4, or say why=",
+    )
     _need(not bool(test(at)), f"{ids}: the counterexample does not refute the printed claim")
     _need(bool(test(passes_at)), f"{ids}: the test of the printed claim can never pass")
-    return Check(_tuple(ids), repair.kind, verdict, statement, _tuple(numbers) + _tuple(why or ()), "", repair, why)
+    return Check(
+        _tuple(ids),
+        repair.kind,
+        verdict,
+        statement,
+        _tuple(numbers) + _tuple(why or ()),
+        "",
+        repair,
+        why,
+    )
 
 
 def group(title: str, *checks: Check) -> Group:

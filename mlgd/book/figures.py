@@ -84,7 +84,9 @@ def loglog(
     return figure, ax
 
 
-def slope(ax: Axes, x: ArrayLike, y0: float, exponent: float, label: str | None = None, **line) -> None:
+def slope(
+    ax: Axes, x: ArrayLike, y0: float, exponent: float, label: str | None = None, **line
+) -> None:
     """Draw the power law y0 (x / x[0])^exponent over x: the theory's slope beside the data."""
     x = np.asarray(x, dtype=float)
     options = {"color": GREY, "linestyle": ":", "linewidth": 1.4, "marker": "", "zorder": 1.5}
@@ -111,9 +113,19 @@ def cover(gamma: float = 3.0) -> Figure:
     """
     problem = Problem(beta=1.0, d0=1.0, gamma=gamma, c=1.0)
     eps = 2.0 ** -np.arange(0.0, 17.0)
-    one = np.array([(problem.c / formulas.value(formulas.CONVEX["delta"], eps=e, d0=1.0)) ** gamma for e in eps])
-    bound = np.array([formulas.value(formulas.LOWER_CONVEX, c=1.0, d0=1.0, eps=e, gamma=gamma) for e in eps])
-    price = {m: np.array([plan(problem, e, m).expected_cost for e in eps]) for m in ("fixed", "multilevel")}
+    one = np.array(
+        [
+            (problem.c / formulas.value(formulas.CONVEX["delta"], eps=e, d0=1.0)) ** gamma
+            for e in eps
+        ]
+    )
+    bound = np.array(
+        [formulas.value(formulas.LOWER_CONVEX, c=1.0, d0=1.0, eps=e, gamma=gamma) for e in eps]
+    )
+    price = {
+        m: np.array([plan(problem, e, m).expected_cost for e in eps])
+        for m in ("fixed", "multilevel")
+    }
     curves = [
         (price["fixed"], "descent at a fixed level", ORANGE, "--", "s"),
         (price["multilevel"], "multilevel descent", BLUE, "-", "o"),
@@ -123,18 +135,40 @@ def cover(gamma: float = 3.0) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.2), layout="constrained")
     for ax, unit in zip(axes, (1.0, one), strict=True):
         for y, label, color, dashes, marker in curves:
-            ax.plot(eps, y / unit, label=label, color=color, linestyle=dashes, marker=marker, markevery=4)
-        ax.set(xscale="log", yscale="log", xlabel=r"target accuracy $\varepsilon / (\beta d_0^2)$ (finer to the right)")
+            ax.plot(
+                eps,
+                y / unit,
+                label=label,
+                color=color,
+                linestyle=dashes,
+                marker=marker,
+                markevery=4,
+            )
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel=r"target accuracy $\varepsilon / (\beta d_0^2)$ (finer to the right)",
+        )
         ax.invert_xaxis()
     middle = len(eps) // 2
-    exponents = ((price["fixed"], gamma + 1, ORANGE, (-8, 8), "right"), (one, gamma, BLACK, (6, -14), "left"))
+    exponents = (
+        (price["fixed"], gamma + 1, ORANGE, (-8, 8), "right"),
+        (one, gamma, BLACK, (6, -14), "left"),
+    )
     for y, exponent, color, offset, side in exponents:
         text = rf"slope $\varepsilon^{{-{exponent:g}}}$"
         axes[0].annotate(
-            text, (eps[middle], y[middle]), xytext=offset, textcoords="offset points", color=color, ha=side
+            text,
+            (eps[middle], y[middle]),
+            xytext=offset,
+            textcoords="offset points",
+            color=color,
+            ha=side,
         )
     axes[0].set(ylabel="expected price (operations)", title=rf"what it costs, $\gamma = {gamma:g}$")
-    axes[1].set(ylabel="price, in gradient evaluations", title="in units of one gradient evaluation")
+    axes[1].set(
+        ylabel="price, in gradient evaluations", title="in units of one gradient evaluation"
+    )
     axes[1].legend(loc="center", bbox_to_anchor=(0.5, 0.27))
     return figure
 

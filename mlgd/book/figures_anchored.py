@@ -23,7 +23,14 @@ def over_target(
     for gamma, curves in proved.items():
         for name, color in (("plain", ORANGE), ("anchored", BLUE)):
             dashes, marker = ("-", "o") if gamma > 2 else ("--", "s")
-            left.plot(targets, curves[name], dashes, color=color, marker=marker, label=rf"{name}, $\gamma={gamma:g}$")
+            left.plot(
+                targets,
+                curves[name],
+                dashes,
+                color=color,
+                marker=marker,
+                label=rf"{name}, $\gamma={gamma:g}$",
+            )
     for name, (label, color, marker) in METHODS.items():
         points = [
             (eps, found[name][0])
@@ -33,7 +40,12 @@ def over_target(
         right.plot(*zip(*sorted(points), strict=True), color=color, marker=marker, label=label)
     for ax, title in ((left, "proved"), (right, r"in hindsight, $\gamma=3$")):
         ax.axhline(1, color=GREY, linestyle=":", linewidth=1.4)
-        ax.set(xscale="log", yscale="log", xlabel=r"target $\varepsilon$ (finer to the right)", title=title)
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel=r"target $\varepsilon$ (finer to the right)",
+            title=title,
+        )
         ax.invert_xaxis()
         ax.legend()
     left.set_ylabel("price, in gradients")
@@ -41,11 +53,19 @@ def over_target(
     return figure
 
 
-def over_change(changes: Sequence[float], prices: Mapping[float, Mapping[str, Sequence[float]]]) -> Figure:
+def over_change(
+    changes: Sequence[float], prices: Mapping[float, Mapping[str, Sequence[float]]]
+) -> Figure:
     """Price over one gradient against l d0, one panel per rate."""
-    figure, axes = plt.subplots(1, len(prices), figsize=(9.6, 3.0), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(
+        1, len(prices), figsize=(9.6, 3.0), layout="constrained", sharey=True
+    )
     for ax, (gamma, curves) in zip(axes, prices.items(), strict=True):
-        for name, color, marker in (("plain", ORANGE, ""), ("anchored", BLUE, "o"), ("corrected", GREEN, "^")):
+        for name, color, marker in (
+            ("plain", ORANGE, ""),
+            ("anchored", BLUE, "o"),
+            ("corrected", GREEN, "^"),
+        ):
             ax.plot(changes, curves[name], color=color, marker=marker, label=name)
         ax.axhline(1, color=GREY, linestyle=":", linewidth=1.4)
         ax.set(xscale="log", yscale="log", xlabel=r"$l\,d_0$", title=rf"$\gamma={gamma:g}$")

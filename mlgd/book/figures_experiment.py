@@ -31,7 +31,9 @@ def _targets(ax: Axes) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _frontier(ax: Axes, targets: np.ndarray, flops: np.ndarray, label: str, color: str, line: str, marker: str) -> None:
+def _frontier(
+    ax: Axes, targets: np.ndarray, flops: np.ndarray, label: str, color: str, line: str, marker: str
+) -> None:
     low, middle, high = across_seeds(flops)
     ok = np.isfinite(middle)
     band(ax, targets[ok], low[ok], high[ok], color)
@@ -48,13 +50,29 @@ def reading(protocol: Protocol, results: Sequence[SeedResult]) -> None:
     with style():
         _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained")
         for curve, good in zip(curves / curves[:, -1:], straight, strict=True):
-            left.plot(x, curve, color=BLUE if good else ORANGE, linestyle="-" if good else "--", linewidth=1.0)
+            left.plot(
+                x,
+                curve,
+                color=BLUE if good else ORANGE,
+                linestyle="-" if good else "--",
+                linewidth=1.0,
+            )
         law = {"color": GREEN, "linestyle": "-.", "linewidth": 2.4, "zorder": 3}
         slope(left, x, 8.0, -1 / protocol.gamma, label=r"closed form, slope $-1/3$", **law)
         left.axvline(x[levels == protocol.fit_from][0], color=GREY, linestyle=":", linewidth=1.2)
-        left.text(x[levels == protocol.fit_from][0], 9.0, " the fit starts here", fontsize=9, color=GREY, va="top")
+        left.text(
+            x[levels == protocol.fit_from][0],
+            9.0,
+            " the fit starts here",
+            fontsize=9,
+            color=GREY,
+            va="top",
+        )
         left.set(
-            xscale="log", yscale="log", xlabel="compute of one level (flops)", ylabel="bias over the finest level's"
+            xscale="log",
+            yscale="log",
+            xlabel="compute of one level (flops)",
+            ylabel="bias over the finest level's",
         )
         left.set_title("Past 32 columns the slopes agree")
         left.legend(loc="lower left")
@@ -62,11 +80,21 @@ def reading(protocol: Protocol, results: Sequence[SeedResult]) -> None:
         right.axhline(3.0, color=GREEN, linestyle="-.", linewidth=1.4, label="closed form")
         theirs = PAPER_SEEDS[:, 0]
         right.axhspan(
-            theirs.min(), theirs.max(), color=PURPLE, alpha=0.2, linewidth=0, label="range of the paper's seeds"
+            theirs.min(),
+            theirs.max(),
+            color=PURPLE,
+            alpha=0.2,
+            linewidth=0,
+            label="range of the paper's seeds",
         )
-        for good, color, marker, label in ((True, BLUE, "o", r"$R^2\geq0.999$"), (False, ORANGE, "D", r"$R^2<0.999$")):
+        for good, color, marker, label in (
+            (True, BLUE, "o", r"$R^2\geq0.999$"),
+            (False, ORANGE, "D", r"$R^2<0.999$"),
+        ):
             chosen = straight == good
-            right.plot(aligned[chosen], gamma[chosen], marker, color=color, linestyle="none", label=label)
+            right.plot(
+                aligned[chosen], gamma[chosen], marker, color=color, linestyle="none", label=label
+            )
         right.set(
             xscale="log",
             xlabel=r"share of $b$ along the shared direction",
@@ -79,9 +107,14 @@ def reading(protocol: Protocol, results: Sequence[SeedResult]) -> None:
         plt.show()
 
 
-def frontier(protocol: Protocol, results: Sequence[SeedResult], paper: np.ndarray, every: int = 1) -> None:
+def frontier(
+    protocol: Protocol, results: Sequence[SeedResult], paper: np.ndarray, every: int = 1
+) -> None:
     """Compute to reach a target, with the theorem's slopes; and the advantage, with the paper's table beside it."""
-    targets, flops = protocol.losses, {n: np.array([r.frontiers[n, every].flops for r in results]) for n in METHODS}
+    targets, flops = (
+        protocol.losses,
+        {n: np.array([r.frontiers[n, every].flops for r in results]) for n in METHODS},
+    )
     with style():
         _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained")
         for name, look in METHODS.items():
@@ -101,8 +134,17 @@ def frontier(protocol: Protocol, results: Sequence[SeedResult], paper: np.ndarra
             ratio = np.where(both, flops["fixed"], np.inf) / np.where(both, flops[name], 1.0)
             low, middle, high = across_seeds(ratio)
             band(right, targets, low, high, color)
-            right.plot(targets, middle, color=color, linestyle=line, label=f"{label.split(', ')[1]}, ours")
-            right.plot(paper[:, 0], paper[:, column], marker, color=color, linestyle="none", label="the paper's")
+            right.plot(
+                targets, middle, color=color, linestyle=line, label=f"{label.split(', ')[1]}, ours"
+            )
+            right.plot(
+                paper[:, 0],
+                paper[:, column],
+                marker,
+                color=color,
+                linestyle="none",
+                label="the paper's",
+            )
         right.axhline(1.0, color=GREY, linewidth=1.0)
         right.text(0.0105, 1.05, "equal", fontsize=9, color=GREY, va="bottom", ha="right")
         _targets(right)
@@ -112,17 +154,23 @@ def frontier(protocol: Protocol, results: Sequence[SeedResult], paper: np.ndarra
         plt.show()
 
 
-def truncations(panels: Mapping[str, tuple[int, np.ndarray, np.ndarray, np.ndarray]], gamma: float) -> None:
+def truncations(
+    panels: Mapping[str, tuple[int, np.ndarray, np.ndarray, np.ndarray]], gamma: float
+) -> None:
     """Both truncations along a descent: {title: (m, levels, exact bias, truncated bias)}, with the envelopes granted to each."""
     with style():
-        _, axes = plt.subplots(1, len(panels), figsize=(5.25 * len(panels), 4.3), layout="constrained", squeeze=False)
+        _, axes = plt.subplots(
+            1, len(panels), figsize=(5.25 * len(panels), 4.3), layout="constrained", squeeze=False
+        )
         for ax, (title, (m, k, exact, truncated)) in zip(axes[0], panels.items(), strict=True):
             shape, x = k ** (-1 / gamma), 2.0 * m * k
             low, high = np.max(exact[k >= 32] / shape[k >= 32]), np.max(truncated / shape)
             ax.fill_between(x, low * shape, high * shape, color=SKY, alpha=0.2, linewidth=0)
             for level, color in ((low, BLUE), (high, ORANGE)):
                 ax.plot(x, level * shape, color=color, linestyle=":")
-            ax.plot(x, truncated, color=ORANGE, marker="^", linestyle="--", label="truncated residual")
+            ax.plot(
+                x, truncated, color=ORANGE, marker="^", linestyle="--", label="truncated residual"
+            )
             ax.plot(x, exact, color=BLUE, marker="o", linestyle="-", label="exact residual")
             ax.set(xscale="log", yscale="log", xlabel="compute of one level (flops)", title=title)
         axes[0][0].set_ylabel("largest bias along a descent")
@@ -130,7 +178,9 @@ def truncations(panels: Mapping[str, tuple[int, np.ndarray, np.ndarray, np.ndarr
         plt.show()
 
 
-def frozen(protocol: Protocol, local: Mapping[str, np.ndarray], fixed_prefactor: Mapping[str, np.ndarray]) -> None:
+def frozen(
+    protocol: Protocol, local: Mapping[str, np.ndarray], fixed_prefactor: Mapping[str, np.ndarray]
+) -> None:
     """Costs on the instance, and on the same instance with its prefactor frozen."""
     titles = ("As it is: biases shrink with the loss", "Frozen: steeper, and dearer in the middle")
     with style():

@@ -31,7 +31,11 @@ def ranked(prices: dict[str, float], without=()) -> list[tuple[str, float]]:
 
 def digits(number: float, count: int = 2) -> str:
     """A number to so many digits, in full: 210,000 and not 2.1e+05."""
-    return f"{float(f'{number:.{count}g}'):,.0f}" if number >= 10 ** (count - 1) else f"{number:.{count}g}"
+    return (
+        f"{float(f'{number:.{count}g}'):,.0f}"
+        if number >= 10 ** (count - 1)
+        else f"{number:.{count}g}"
+    )
 
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -67,11 +71,17 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
         letter, colour = SHORT[winner]
         x, y = kappas.index(cell["kappa"]), gammas.index(cell["gamma"])
         strength = min(1.0, 0.25 + 0.5 * np.log(ratio) / np.log(4))
-        ax.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"))
+        ax.add_patch(
+            plt.Rectangle(
+                (x - 0.5, y - 0.5), 1, 1, facecolor=to_rgba(colour, strength), edgecolor="white"
+            )
+        )
         far = "alone" if np.isinf(ratio) else f"×{digits(ratio) if ratio < 1000 else power(ratio)}"
         shown = f"{letter} {tiny(price) if price >= 0.01 else power(price)}\n{far}"
         ax.text(x, y, shown, ha="center", va="center", fontsize=8, color="black")
-    if border is not None:  # the line where it is zero; rates lie evenly on the axis, whatever their values
+    if (
+        border is not None
+    ):  # the line where it is zero; rates lie evenly on the axis, whatever their values
         x, y = np.linspace(-0.5, len(kappas) - 0.5, 61), np.linspace(-0.5, len(gammas) - 0.5, 49)
         rates = np.interp(y, range(len(gammas)), gammas)
         z = [[border(g, kappas[0] * (kappas[1] / kappas[0]) ** i) for i in x] for g in rates]
@@ -85,7 +95,11 @@ def panel(ax, cells: list[dict], without=(), border=None) -> None:
 def whole(cells: list[dict], views, targets, borders=None) -> None:
     """Columns: (title, kind, methods left out); rows: targets."""
     figure, axes = plt.subplots(
-        len(targets), len(views), figsize=(3.1 * len(views), 3.7 * len(targets)), layout="constrained", sharey=True
+        len(targets),
+        len(views),
+        figsize=(3.1 * len(views), 3.7 * len(targets)),
+        layout="constrained",
+        sharey=True,
     )
     for row, eps in zip(np.atleast_2d(axes), targets, strict=True):
         for ax, (title, kind, without) in zip(row, views, strict=True):
@@ -96,5 +110,8 @@ def whole(cells: list[dict], views, targets, borders=None) -> None:
         ax.set_xlabel("conditioning κ")
     for ax in np.atleast_2d(axes)[:, 0]:
         ax.set_ylabel("rate γ")
-    marks = [plt.Line2D([], [], marker="s", ls="", color=c, label=f"{letter}: {m}") for m, (letter, c) in SHORT.items()]
+    marks = [
+        plt.Line2D([], [], marker="s", ls="", color=c, label=f"{letter}: {m}")
+        for m, (letter, c) in SHORT.items()
+    ]
     figure.legend(handles=marks, loc="outside lower center", ncols=5, fontsize=8)

@@ -16,7 +16,12 @@ from .chapters import notebooks
 from .pieces import Html, read_table, sentence, slug, with_formulas
 
 LABEL = re.compile(r"\b(?:ass|thm|prop|app|sec|eq|rem|fig|lem|def):[\w-]+(?:/[\w-]+)?")
-WORST = ("fails", "repaired", "holds", "cited")  # the verdict a row shows when its checks differ: the first of these
+WORST = (
+    "fails",
+    "repaired",
+    "holds",
+    "cited",
+)  # the verdict a row shows when its checks differ: the first of these
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ def join(claims: Iterable[Mapping[str, str]], pages: Mapping[str, Sequence[dict]
             for claim_id in check["ids"]:
                 found.setdefault(claim_id, []).append({**check, "page": page})
     fields = ("id", "chapter", "where", "kind", "claim")
-    return [Row(*(r[f] for f in fields), r.get("checks") or "", tuple(found.get(r["id"], ()))) for r in claims]
+    return [
+        Row(*(r[f] for f in fields), r.get("checks") or "", tuple(found.get(r["id"], ())))
+        for r in claims
+    ]
 
 
 def read_ledger(book: str | Path = "book") -> list[Row]:
@@ -72,19 +80,27 @@ def read_ledger(book: str | Path = "book") -> list[Row]:
 def problems(claims: Sequence[Mapping[str, str]], pages: Mapping[str, Sequence[dict]]) -> list[str]:
     """What is wrong between the claims and the checks, one sentence per row; empty when all is well."""
     rows = join(claims, pages)
-    out = [f"{i}: stands {n} times in claims.tsv" for i, n in Counter(r.id for r in rows).items() if n > 1]
+    out = [
+        f"{i}: stands {n} times in claims.tsv"
+        for i, n in Counter(r.id for r in rows).items()
+        if n > 1
+    ]
     known = {r.id for r in rows}
     for row in rows:
         if not row.checks:
             out.append(f"{row.id}: no check names this row; add one to {row.chapter}.ipynb")
         elif row.recorded != row.found:
-            out.append(f"{row.id}: claims.tsv records {row.recorded!r}, the chapters say {row.found!r}")
+            out.append(
+                f"{row.id}: claims.tsv records {row.recorded!r}, the chapters say {row.found!r}"
+            )
     for page, checks in pages.items():
         for check in checks:
             strange = [i for i in check["ids"] if i not in known and not i.startswith(OURS)]
             out += [f"{i}: checked in {page}, but no row of claims.tsv" for i in strange]
             if check["kind"] not in KINDS or check["verdict"] not in VERDICTS:
-                out.append(f"{check['ids'][0]}: {page} stores {check['kind']!r}, {check['verdict']!r}")
+                out.append(
+                    f"{check['ids'][0]}: {page} stores {check['kind']!r}, {check['verdict']!r}"
+                )
     return out
 
 
@@ -92,7 +108,9 @@ def record(book: str | Path = "book") -> None:
     """Write what the chapters say into the last two columns of claims.tsv (to be looked at, then committed)."""
     rows = read_ledger(book)
     lines = ["\t".join(("id", "chapter", "where", "kind", "claim", "verdict", "checks"))]
-    lines += ["\t".join((r.id, r.chapter, r.where, r.kind, r.claim, r.verdict, r.found)) for r in rows]
+    lines += [
+        "\t".join((r.id, r.chapter, r.where, r.kind, r.claim, r.verdict, r.found)) for r in rows
+    ]
     (Path(book) / "claims.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -100,7 +118,10 @@ def counts(rows: Iterable[Row], by: str, columns: Sequence[str], of: str) -> lis
     """A cross table: one line for each value of `by`, one column for each value of `of`, and the total."""
     table = Counter((getattr(r, by), getattr(r, of)) for r in rows)
     lines = sorted({key for key, _ in table})
-    return [(line, *(table[line, c] for c in columns), sum(table[line, c] for c in columns)) for line in lines]
+    return [
+        (line, *(table[line, c] for c in columns), sum(table[line, c] for c in columns))
+        for line in lines
+    ]
 
 
 def read_names(path: str | Path) -> dict[str, str]:
@@ -124,7 +145,9 @@ def chapter_table(rows: Iterable[Row], chapter: str, names: Mapping[str, str]) -
             f"<td><span class='mlgd-verdict mlgd-{r.verdict}'>{r.verdict}</span><br>{r.evidence}<br>{links}</td></tr>"
         )
     head = "<thead><tr><th>claim</th><th>what it says</th><th>verdict, evidence, check</th></tr></thead>"
-    table = f"<table class='mlgd-ledger tex2jax_process'>{head}<tbody>{''.join(body)}</tbody></table>"
+    table = (
+        f"<table class='mlgd-ledger tex2jax_process'>{head}<tbody>{''.join(body)}</tbody></table>"
+    )
     return Html(fold(f"{len(own)} rows", table), f"{chapter}: {len(own)} rows")
 
 
@@ -137,13 +160,20 @@ def errata_problems(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) ->
     named = [i for e in errata for i in e["ids"].split()]
     out = [f"{i}: does not hold and stands in no erratum" for i in sorted(wrong - set(named))]
     return out + [
-        f"{i}: named in the errata, but its verdict is not fails or repaired" for i in named if i not in wrong
+        f"{i}: named in the errata, but its verdict is not fails or repaired"
+        for i in named
+        if i not in wrong
     ]
 
 
 def findings(rows: Iterable[Row]) -> list[dict]:
     """The checks by which these rows do not hold, each once: what is printed, the numbers against it, the repair."""
-    found = [c for r in rows for c in r.checks if c["verdict"] in ("fails", "repaired") and "numbers" in c]
+    found = [
+        c
+        for r in rows
+        for c in r.checks
+        if c["verdict"] in ("fails", "repaired") and "numbers" in c
+    ]
     return list({(c["page"], c["anchor"]): c for c in found}.values())
 
 
@@ -157,7 +187,13 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
         places = with_formulas("; ".join(dict.fromkeys(r.where for r in own)))
         links = " ".join(f"<a href='#row-{slug(r.id)}'>{html.escape(r.id)}</a>" for r in own)
         first, *others = map(_finding, findings(own))
-        more = f"{len(others)} more checks, " if len(others) > 1 else "one more check, " if others else ""
+        more = (
+            f"{len(others)} more checks, "
+            if len(others) > 1
+            else "one more check, "
+            if others
+            else ""
+        )
         rest = f"{''.join(others)}<p><small>{places}</small></p><p><small>rows: {links}</small></p>"
         items.append(
             f"<div class='mlgd-erratum tex2jax_process' id='erratum-{number}'><p><b>{number}. "
@@ -171,7 +207,9 @@ def errata_list(rows: Sequence[Row], errata: Sequence[Mapping[str, str]]) -> Htm
 
 def _finding(check: Mapping) -> str:
     numbers = " ".join(with_formulas(sentence(text)) for text in check["numbers"])
-    repair = f" <i>Repair.</i> {with_formulas(sentence(check['repair']))}" if check["repair"] else ""
+    repair = (
+        f" <i>Repair.</i> {with_formulas(sentence(check['repair']))}" if check["repair"] else ""
+    )
     link = f"<a href='{check['page']}.html#{check['anchor']}'>check</a>"
     return f"<p>{with_formulas(sentence(check['statement']))} <i>In numbers.</i> {numbers}{repair} {link}</p>"
 
@@ -202,13 +240,17 @@ def layers(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 def group_verdict(rows: Iterable[Row], group: str) -> str:
     """The worst verdict among the rows of a result: those whose id is the group or begins with it."""
-    found = {r.verdict for r in rows if r.id == group or r.id.startswith((group + "/", group + "-"))}
+    found = {
+        r.verdict for r in rows if r.id == group or r.id.startswith((group + "/", group + "-"))
+    }
     if not found:
         raise ValueError(f"{group}: no row of claims.tsv belongs to it")
     return next((v for v in WORST if v in found), "open")
 
 
-def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row], names: Mapping[str, str]) -> None:
+def draw_graph(
+    graph: Mapping[str, Sequence[str]], rows: Sequence[Row], names: Mapping[str, str]
+) -> None:
     """The graph of proofs, hypotheses at the bottom, each result in the colour and shape of its worst verdict."""
     import matplotlib.pyplot as plt
 
@@ -227,7 +269,9 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row], names: M
     place = {}
     for d in sorted(levels):
         below = {n: [place[u][0] for u in graph.get(n, ()) if u in place] for n in levels[d]}
-        ordered = sorted(levels[d], key=lambda n: (sum(below[n]) / len(below[n]) if below[n] else 0.0, n))
+        ordered = sorted(
+            levels[d], key=lambda n: (sum(below[n]) / len(below[n]) if below[n] else 0.0, n)
+        )
         for i, node in enumerate(ordered):
             place[node] = ((i + 0.5) / len(ordered), d)
     with plots.style():
@@ -240,12 +284,28 @@ def draw_graph(graph: Mapping[str, Sequence[str]], rows: Sequence[Row], names: M
             own = [n for n in place if group_verdict(rows, n) == verdict]
             if own:
                 xs, ys = zip(*(place[n] for n in own), strict=True)
-                ax.scatter(xs, ys, s=90, color=colour, marker=marker, edgecolor=plots.BLACK, label=verdict, zorder=2)
+                ax.scatter(
+                    xs,
+                    ys,
+                    s=90,
+                    color=colour,
+                    marker=marker,
+                    edgecolor=plots.BLACK,
+                    label=verdict,
+                    zorder=2,
+                )
         for layer in levels.values():
             crowded = len(layer) > 5  # then every other name stands below its mark
             for i, node in enumerate(sorted(layer, key=lambda n: place[n][0])):
                 x, y = place[node]
-                ax.text(x, y + (-0.36 if crowded and i % 2 else 0.2), names[node], ha="center", fontsize=7.5, zorder=3)
+                ax.text(
+                    x,
+                    y + (-0.36 if crowded and i % 2 else 0.2),
+                    names[node],
+                    ha="center",
+                    fontsize=7.5,
+                    zorder=3,
+                )
         ax.set_axis_off()
         ax.set_ylim(-0.6, max(levels) + 0.5)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=4)

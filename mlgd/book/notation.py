@@ -28,7 +28,9 @@ LITERAL = {"d", "e", "i"}  # the differential, the number e and the unit, where 
 def symbols(text: str) -> set[str]:
     """The symbols in the mathematics of a Markdown text."""
     prose = re.sub(r"```.*?```", lambda m: m.group().split("\n", 1)[-1], text, flags=re.S)
-    return {name for display, inline in SPANS.findall(prose) for name in _symbols(display or inline)} - LITERAL
+    return {
+        name for display, inline in SPANS.findall(prose) for name in _symbols(display or inline)
+    } - LITERAL
 
 
 def _symbols(formula: str) -> list[str]:
@@ -38,7 +40,11 @@ def _symbols(formula: str) -> list[str]:
     while at < len(tokens):
         base, at = tokens[at], at + 1
         name = ALIASES.get(base, base)
-        letter = name.isalpha() or name.removeprefix("\\") in GREEK or name.startswith((r"\Loss", r"\math"))
+        letter = (
+            name.isalpha()
+            or name.removeprefix("\\") in GREEK
+            or name.startswith((r"\Loss", r"\math"))
+        )
         index = ""
         while letter and at < len(tokens) - 1 and tokens[at] in "_^'":
             script, at = tokens[at], at + 1
@@ -89,9 +95,13 @@ def listed(notation: Path) -> tuple[dict[str, str], dict[str, dict[str, str]], l
         else:
             continue
         for letters, _, meaning in entries:
-            wrong += [] if meaning.strip() else [f"notation.md gives {letters} of {place} no meaning"]
+            wrong += (
+                [] if meaning.strip() else [f"notation.md gives {letters} of {place} no meaning"]
+            )
             doubled = symbols(letters) & own.keys()
-            wrong += [f"notation.md gives {name} of {place} two meanings" for name in sorted(doubled)]
+            wrong += [
+                f"notation.md gives {name} of {place} two meanings" for name in sorted(doubled)
+            ]
             own |= dict.fromkeys(symbols(letters), meaning.strip())
     for page, own in single.items():
         again = sorted(own.keys() & everywhere.keys())
@@ -99,7 +109,9 @@ def listed(notation: Path) -> tuple[dict[str, str], dict[str, dict[str, str]], l
     return everywhere, single, wrong
 
 
-def known(page: str, everywhere: dict[str, str], single: dict[str, dict[str, str]]) -> dict[str, str]:
+def known(
+    page: str, everywhere: dict[str, str], single: dict[str, dict[str, str]]
+) -> dict[str, str]:
     """What a page may use: the letters of every page, its own, and for an audit, behind these, its story's."""
     return everywhere | single.get(page.removeprefix("audit/"), {}) | single.get(page, {})
 
@@ -111,9 +123,12 @@ def problems(book: Path, pages: list[str]) -> list[str]:
         path = next(p for p in (book / f"{page}.ipynb", book / f"{page}.md") if p.exists())
         used, own = symbols(page_text(path)), single.get(page, {})
         out += [
-            f"{page}: {name} is not in notation.md" for name in sorted(used - known(page, everywhere, single).keys())
+            f"{page}: {name} is not in notation.md"
+            for name in sorted(used - known(page, everywhere, single).keys())
         ]
-        out += [f"{page}: {name} is listed for it and not on it" for name in sorted(own.keys() - used)]
+        out += [
+            f"{page}: {name} is listed for it and not on it" for name in sorted(own.keys() - used)
+        ]
     return out
 
 
@@ -147,7 +162,9 @@ def setup(app) -> dict:
         home = app.builder.get_relative_uri(docname, "book/notation")
         for formula in list(doctree.findall(nodes.math)):
             name = alone(formula.astext())
-            if name not in known(page, everywhere, single) or isinstance(formula.parent, nodes.reference):
+            if name not in known(page, everywhere, single) or isinstance(
+                formula.parent, nodes.reference
+            ):
                 continue
             owner = page if name in single.get(page, {}) else page.removeprefix("audit/")
             anchor = rows.pop(name, None) or (
@@ -155,7 +172,13 @@ def setup(app) -> dict:
             )
             if anchor:
                 formula.replace_self(
-                    nodes.reference("", "", formula.deepcopy(), refuri=f"{home}#{anchor}", classes=["mlgd-symbol"])
+                    nodes.reference(
+                        "",
+                        "",
+                        formula.deepcopy(),
+                        refuri=f"{home}#{anchor}",
+                        classes=["mlgd-symbol"],
+                    )
                 )
 
     app.connect("doctree-resolved", link)

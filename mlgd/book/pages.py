@@ -19,9 +19,13 @@ from nbformat import NotebookNode
 from .boxes import checks_in
 from .chapters import code_cells, notebooks, read
 
-GLUE_USE = re.compile(r"\{glue(?::(?:text|math|md|figure|any))?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M)
+GLUE_USE = re.compile(
+    r"\{glue(?::(?:text|math|md|figure|any))?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M
+)
 OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//", re.I)
-LOADED_BY_SCRIPT = re.compile(r"""["'](https?://[^"']+?\.(?:js|mjs|css|woff2?|png|svg)(?:\?[^"']*)?)["']""")
+LOADED_BY_SCRIPT = re.compile(
+    r"""["'](https?://[^"']+?\.(?:js|mjs|css|woff2?|png|svg)(?:\?[^"']*)?)["']"""
+)
 # A numbered statement, unless it is someone's ("the paper's Theorem 2") or of a work cited ("Theorem N of {cite}").
 NUMBERED = re.compile(
     r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+(?! of \{cite)"
@@ -40,7 +44,9 @@ def figure_problems(book: Path) -> list[str]:
     problems, seen = [], set()
     for chapter, notebook in chapters(book):
         for number, cell in enumerate(code_cells(notebook), 1):
-            if not any(mime.startswith("image/") for out in cell.outputs for mime in out.get("data", {})):
+            if not any(
+                mime.startswith("image/") for out in cell.outputs for mime in out.get("data", {})
+            ):
                 continue
             myst = cell.metadata.get("mystnb", {})
             name = myst.get("figure", {}).get("name", "")
@@ -50,7 +56,9 @@ def figure_problems(book: Path) -> list[str]:
                 "a name": name,
             }
             problems += [
-                f"{chapter} cell {number}: a figure without {what}" for what, text in wanted.items() if not text.strip()
+                f"{chapter} cell {number}: a figure without {what}"
+                for what, text in wanted.items()
+                if not text.strip()
             ]
             if name and name in seen:
                 problems.append(f"{chapter} cell {number}: the figure name {name} is used twice")
@@ -70,7 +78,9 @@ def glue_problems(book: Path) -> list[str]:
     used: set[str] = set()
     for _, notebook in chapters(book):
         defined += glued(notebook)
-        used |= glue_uses("\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"))
+        used |= glue_uses(
+            "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        )
     for page in sorted(book.glob("*.md")):
         used |= glue_uses(page.read_text(encoding="utf-8"))
     problems = [f"{key} is glued but no prose quotes it" for key in sorted({*defined} - used)]
@@ -87,41 +97,68 @@ def glue_uses(prose: str) -> set[str]:
 
 def anchor_problems(book: Path) -> list[str]:
     """Checks of one page that share an anchor: no link could tell them apart."""
-    counts = {name: Counter(check["anchor"] for check in checks_in(path)) for name, path in notebooks(book).items()}
-    found = [(name, anchor) for name, count in counts.items() for anchor, n in count.items() if n > 1]
+    counts = {
+        name: Counter(check["anchor"] for check in checks_in(path))
+        for name, path in notebooks(book).items()
+    }
+    found = [
+        (name, anchor) for name, count in counts.items() for anchor, n in count.items() if n > 1
+    ]
     return [
-        f"{name}: two checks have the anchor {anchor}: say in the statements what each adds" for name, anchor in found
+        f"{name}: two checks have the anchor {anchor}: say in the statements what each adds"
+        for name, anchor in found
     ]
 
 
 def numbering_problems(root: Path) -> list[str]:
     """Numbers of theorems that do not say whose they are, in pages, outputs and the modules' texts: the book's own
     are made by the build, so a number that someone typed is the paper's and is called that."""
-    texts = [(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in _sources(root)]
+    texts = [
+        (path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+        for path in _sources(root)
+    ]
     for chapter, notebook in chapters(root / "book"):
         texts += [(chapter, cell.source) for cell in notebook.cells]
         outputs = [out for cell in code_cells(notebook) for out in cell.outputs]
         texts += [
-            (chapter, str(out.get("text", "")) + str(out.get("data", {}).get("text/plain", ""))) for out in outputs
+            (chapter, str(out.get("text", "")) + str(out.get("data", {}).get("text/plain", "")))
+            for out in outputs
         ]
-    found = [(name, m.group()) for name, text in texts for m in NUMBERED.finditer(re.sub(r"[\s#]+", " ", text))]
-    return [f"{name}: {number!r} is whose? Write the paper's {number}" for name, number in dict.fromkeys(found)]
+    found = [
+        (name, m.group())
+        for name, text in texts
+        for m in NUMBERED.finditer(re.sub(r"[\s#]+", " ", text))
+    ]
+    return [
+        f"{name}: {number!r} is whose? Write the paper's {number}"
+        for name, number in dict.fromkeys(found)
+    ]
 
 
 def _sources(root: Path) -> list[Path]:
-    return [root / "README.md", *sorted((root / "book").glob("*.md")), *sorted((root / "mlgd").rglob("*.py"))]
+    return [
+        root / "README.md",
+        *sorted((root / "book").glob("*.md")),
+        *sorted((root / "mlgd").rglob("*.py")),
+    ]
 
 
 def pages(html: Path) -> Iterator[tuple[str, BeautifulSoup]]:
     """Each built page's path below html, and its tree."""
     for path in sorted(html.rglob("*.html")):
         if "_static" not in path.parts:
-            yield path.relative_to(html).as_posix(), BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+            yield (
+                path.relative_to(html).as_posix(),
+                BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser"),
+            )
 
 
 def anchors(soup: BeautifulSoup) -> set[str]:
     """Every id and name a link may point to."""
-    return {tag.get("id") or tag.get("name") for tag in soup.find_all(lambda tag: tag.get("id") or tag.get("name"))}
+    return {
+        tag.get("id") or tag.get("name")
+        for tag in soup.find_all(lambda tag: tag.get("id") or tag.get("name"))
+    }
 
 
 def link_problems(html: Path) -> list[str]:
@@ -153,15 +190,27 @@ def outside_problems(html: Path) -> list[str]:
     """Scripts, styles, fonts, images and frames that a page would load from another machine."""
     problems = []
     for page, soup in pages(html):
-        for tag in soup.find_all(["script", "img", "iframe", "source", "video", "audio", "embed", "object", "link"]):
+        for tag in soup.find_all(
+            ["script", "img", "iframe", "source", "video", "audio", "embed", "object", "link"]
+        ):
             rel = tag.get("rel") or []
-            if tag.name == "link" and not {"stylesheet", "preload", "icon", "modulepreload", "preconnect"} & {*rel}:
+            if tag.name == "link" and not {
+                "stylesheet",
+                "preload",
+                "icon",
+                "modulepreload",
+                "preconnect",
+            } & {*rel}:
                 continue
             loads = [tag.get(key, "") for key in ("src", "href", "data")]
             loads += [entry.strip().split(" ")[0] for entry in tag.get("srcset", "").split(",")]
-            problems += [f"{page}: <{tag.name}> loads {load}" for load in loads if OUTSIDE.match(load)]
+            problems += [
+                f"{page}: <{tag.name}> loads {load}" for load in loads if OUTSIDE.match(load)
+            ]
             if tag.name == "script" and tag.string:
-                problems += [f"{page}: a script names {url}" for url in LOADED_BY_SCRIPT.findall(tag.string)]
+                problems += [
+                    f"{page}: a script names {url}" for url in LOADED_BY_SCRIPT.findall(tag.string)
+                ]
         for tag in soup.find_all(lambda tag: tag.name == "style" or tag.get("style")):
             style = tag.string or "" if tag.name == "style" else tag["style"]
             problems += [f"{page}: a style loads {url}" for url in LOADED_BY_STYLE.findall(style)]

@@ -24,15 +24,22 @@ def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
     """A small table."""
     lines = [tuple(map(str, line)) for line in lines]
     head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in lines)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in lines
+    )
     plain = "\n".join("  ".join(line) for line in [tuple(header), *lines])
-    return Html(f"<table class='mlgd-grid'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", plain)
+    return Html(
+        f"<table class='mlgd-grid'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+        plain,
+    )
 
 
 def with_formulas(text: str) -> str:
     """Escaped text whose parts between dollars are marked as formulas for MathJax."""
     parts = text.split("$")
-    return "".join(rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts))
+    return "".join(
+        rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts)
+    )
 
 
 def sentence(text: str) -> str:

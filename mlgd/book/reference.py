@@ -17,7 +17,9 @@ def entry(name: str) -> tuple[str, str]:
     if inspect.isclass(thing):
         own = vars(thing)
         parts += [
-            (f"{name}.{m}", getattr(thing, m)) for m in own if not m.startswith("_") and callable(getattr(thing, m))
+            (f"{name}.{m}", getattr(thing, m))
+            for m in own
+            if not m.startswith("_") and callable(getattr(thing, m))
         ]
         parts = [(label, p) for label, p in parts if p is thing or not inspect.isclass(p)]
     markup, plain = [], []
@@ -33,7 +35,14 @@ def entry(name: str) -> tuple[str, str]:
 
 def found(name: str):
     """A public name of mlgd, or of the module of the library that defines it."""
-    homes = (mlgd, *(import_module(f"mlgd.{m.name}") for m in pkgutil.iter_modules(mlgd.__path__) if not m.ispkg))
+    homes = (
+        mlgd,
+        *(
+            import_module(f"mlgd.{m.name}")
+            for m in pkgutil.iter_modules(mlgd.__path__)
+            if not m.ispkg
+        ),
+    )
     home = next((m for m in homes if hasattr(m, name)), None)
     if home is None:
         raise ValueError(f"no module of mlgd has the name {name!r}")
@@ -46,11 +55,18 @@ def _signature(thing) -> str:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
         return ""
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    bare = [
+        p.replace(annotation=p.empty)
+        for p in signature.parameters.values()
+        if p.name not in ("self", "cls")
+    ]
     return str(inspect.Signature(bare))
 
 
 def reference(*names: str) -> Html:
     """The entries of several names, as a definition list."""
     entries = [entry(name) for name in names]
-    return Html("<dl class='mlgd-api'>" + "".join(m for m, _ in entries) + "</dl>", "\n\n".join(p for _, p in entries))
+    return Html(
+        "<dl class='mlgd-api'>" + "".join(m for m, _ in entries) + "</dl>",
+        "\n\n".join(p for _, p in entries),
+    )

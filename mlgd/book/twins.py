@@ -23,7 +23,11 @@ def is_zero(expression) -> bool:
         return False
     # logarithms are split without asking only where no symbol can be negative
     safe = all(s.is_nonnegative for s in expression.free_symbols)
-    forms = (sp.expand, sp.simplify, lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=safe)))))
+    forms = (
+        sp.expand,
+        sp.simplify,
+        lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=safe)))),
+    )
     return any(form(expression) == 0 for form in forms)
 
 
@@ -32,7 +36,8 @@ def sample(symbols: Iterable[sp.Symbol], shift: int = 0) -> dict[sp.Symbol, sp.E
     ordered = list(enumerate(sorted(symbols, key=str), 2 + shift))
     sign = {s: -1 if s.is_negative else 1 for _, s in ordered}
     return {
-        s: sign[s] * (sp.Integer(i + 1) if s.is_integer else sp.Rational(sp.prime(i + 1), sp.prime(i)))
+        s: sign[s]
+        * (sp.Integer(i + 1) if s.is_integer else sp.Rational(sp.prime(i + 1), sp.prime(i)))
         for i, s in ordered
     }
 
@@ -54,12 +59,22 @@ def alike(a, b, factor: float = 4.0) -> bool:
     Functions and other objects are not judged.
     """
     if isinstance(a, Mapping):
-        return isinstance(b, Mapping) and a.keys() == b.keys() and all(alike(a[k], b[k], factor) for k in a)
+        return (
+            isinstance(b, Mapping)
+            and a.keys() == b.keys()
+            and all(alike(a[k], b[k], factor) for k in a)
+        )
     if isinstance(a, tuple | list):
-        return isinstance(b, tuple | list) and len(a) == len(b) and all(map(alike, a, b, itertools.repeat(factor)))
+        return (
+            isinstance(b, tuple | list)
+            and len(a) == len(b)
+            and all(map(alike, a, b, itertools.repeat(factor)))
+        )
     if isinstance(a, np.ndarray) and a.dtype.kind in "fiu":
         b = np.asarray(b)
-        return a.shape == b.shape and alike(float(np.linalg.norm(a)), float(np.linalg.norm(b)), factor)
+        return a.shape == b.shape and alike(
+            float(np.linalg.norm(a)), float(np.linalg.norm(b)), factor
+        )
     if isinstance(a, Number | sp.Expr) and not isinstance(a, bool):
         if not isinstance(b, Number | sp.Expr):
             return False
@@ -82,12 +97,17 @@ def near_misses(expression) -> list:
     """A constant off by ten percent, and each symbol's exponent by one eighth."""
     expression = sp.sympify(expression)
     symbols = sorted(expression.free_symbols, key=str)
-    return [sp.Rational(11, 10) * expression, *(expression * sp.Abs(s) ** sp.Rational(1, 8) for s in symbols)]
+    return [
+        sp.Rational(11, 10) * expression,
+        *(expression * sp.Abs(s) ** sp.Rational(1, 8) for s in symbols),
+    ]
 
 
 # --- points that refute a stronger claim ---------------------------------------------------------------------
 
-POSITIVE = [sp.Rational(n) for n in ("1", "2", "1/2", "3", "1/4", "4", "1/10", "10", "1/100", "100")]
+POSITIVE = [
+    sp.Rational(n) for n in ("1", "2", "1/2", "3", "1/4", "4", "1/10", "10", "1/100", "100")
+]
 
 
 def allowed(symbol: sp.Symbol, value) -> bool:
@@ -106,13 +126,19 @@ def allowed(symbol: sp.Symbol, value) -> bool:
 def satisfied(at: Mapping, hypotheses: Iterable) -> bool:
     """Whether a point is one of the symbols' kind where every hypothesis is non-negative."""
     values = [_value(g, at) for g in hypotheses]
-    return all(allowed(s, v) for s, v in at.items()) and all(v is not None and v >= -1e-25 for v in values)
+    return all(allowed(s, v) for s, v in at.items()) and all(
+        v is not None and v >= -1e-25 for v in values
+    )
 
 
-def failing_point(gap, hypotheses: Sequence, tight: Sequence = (), attempts: int = 60) -> dict | None:
+def failing_point(
+    gap, hypotheses: Sequence, tight: Sequence = (), attempts: int = 60
+) -> dict | None:
     """A point where every hypothesis holds and gap < 0, or None: as many expressions as possible are made zero."""
     gap = sp.sympify(gap)
-    everything = sorted(set().union(gap.free_symbols, *(sp.sympify(g).free_symbols for g in hypotheses)), key=str)
+    everything = sorted(
+        set().union(gap.free_symbols, *(sp.sympify(g).free_symbols for g in hypotheses)), key=str
+    )
     draw = random.Random(0)
     for attempt in range(attempts):
         wanted = list(tight)
@@ -122,7 +148,11 @@ def failing_point(gap, hypotheses: Sequence, tight: Sequence = (), attempts: int
             wanted = wanted[: draw.randint(0, len(wanted))]
         solved = _make_zero(wanted, draw)
         free = [s for s in everything if s not in solved]
-        formulas = [*(solved[s] for s in solved), *(sp.sympify(g).subs(solved) for g in hypotheses), gap.subs(solved)]
+        formulas = [
+            *(solved[s] for s in solved),
+            *(sp.sympify(g).subs(solved) for g in hypotheses),
+            gap.subs(solved),
+        ]
         quick = sp.lambdify(free, formulas, "math")
         for _ in range(40):
             point = {s: draw.choice(_choices(s, 3 + attempt // 2)) for s in free}
@@ -133,7 +163,9 @@ def failing_point(gap, hypotheses: Sequence, tight: Sequence = (), attempts: int
                 continue
             if not promising:
                 continue
-            at = {s: point[s] if s in point else sp.sympify(solved[s]).subs(point) for s in everything}
+            at = {
+                s: point[s] if s in point else sp.sympify(solved[s]).subs(point) for s in everything
+            }
             value = _value(gap, at)
             if satisfied(at, hypotheses) and value is not None and value < 0:
                 return at
@@ -152,15 +184,30 @@ def _make_zero(expressions: Iterable, draw: random.Random) -> dict:
         rest = sp.expand(sp.sympify(expression).subs(solved))
         symbols = sorted(rest.free_symbols, key=str)
         draw.shuffle(symbols)
-        symbols.sort(key=lambda s: (s in sp.diff(rest, s).free_symbols, bool(s.is_positive), bool(s.is_nonnegative)))
+        symbols.sort(
+            key=lambda s: (
+                s in sp.diff(rest, s).free_symbols,
+                bool(s.is_positive),
+                bool(s.is_nonnegative),
+            )
+        )
         for symbol in symbols:
             slope = sp.diff(rest, symbol)
-            roots = [-rest.subs(symbol, 0) / slope] if symbol not in slope.free_symbols else _roots(rest, symbol)
+            roots = (
+                [-rest.subs(symbol, 0) / slope]
+                if symbol not in slope.free_symbols
+                else _roots(rest, symbol)
+            )
             roots = [
-                r for r in roots if not (symbol.is_positive and (r.is_nonpositive or r == 0)) and r.is_real is not False
+                r
+                for r in roots
+                if not (symbol.is_positive and (r.is_nonpositive or r == 0))
+                and r.is_real is not False
             ]
             if roots:
-                solved = {s: v.subs(symbol, roots[-1]) for s, v in solved.items()} | {symbol: sp.simplify(roots[-1])}
+                solved = {s: v.subs(symbol, roots[-1]) for s, v in solved.items()} | {
+                    symbol: sp.simplify(roots[-1])
+                }
                 break
     return solved
 

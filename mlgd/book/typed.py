@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from types import CodeType, FrameType
 
-WRAPPERS = set("Rational Integer Float S sympify nsimplify Fraction Decimal mpf array asarray sqrt isclose".split())
-WRAPPERS |= set("allclose float int bool complex abs round min max sum tuple list dict set all any len sorted".split())
+WRAPPERS = set(
+    "Rational Integer Float S sympify nsimplify Fraction Decimal mpf array asarray sqrt isclose".split()
+)
+WRAPPERS |= set(
+    "allclose float int bool complex abs round min max sum tuple list dict set all any len sorted".split()
+)
 MODULES = set("sp sympy np numpy math mp mpmath".split())
 
 
@@ -26,13 +30,23 @@ class Source:
         self.arguments: dict[str, ast.expr] = {}
         where = inspect.getframeinfo(frame, context=0).positions
         for call in (
-            node for node in _nodes(source) if isinstance(node, ast.Call) and _name(node) == function.__name__
+            node
+            for node in _nodes(source)
+            if isinstance(node, ast.Call) and _name(node) == function.__name__
         ):
-            here = (call.lineno, call.end_lineno, call.col_offset) == (where.lineno, where.end_lineno, where.col_offset)
-            starred = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+            here = (call.lineno, call.end_lineno, call.col_offset) == (
+                where.lineno,
+                where.end_lineno,
+                where.col_offset,
+            )
+            starred = any(isinstance(a, ast.Starred) for a in call.args) or any(
+                k.arg is None for k in call.keywords
+            )
             if here and not starred:
                 keywords = {k.arg: k.value for k in call.keywords}
-                self.arguments = inspect.signature(function).bind_partial(*call.args, **keywords).arguments
+                self.arguments = (
+                    inspect.signature(function).bind_partial(*call.args, **keywords).arguments
+                )
 
     def typed(self, *names: str) -> bool:
         """Whether each of these arguments is made of constants alone, wrapped or named in the same cell or not."""
@@ -47,7 +61,11 @@ class Source:
     def _typed(self, node: ast.AST, known: frozenset[str] = frozenset()) -> bool:
         match node:
             case ast.Name(id=name):
-                return name in self.assigned and name not in known and self._typed(self.assigned[name], known | {name})
+                return (
+                    name in self.assigned
+                    and name not in known
+                    and self._typed(self.assigned[name], known | {name})
+                )
             case ast.Attribute(value=ast.Name(id=name)):
                 return name in MODULES
             case ast.Call():
@@ -57,14 +75,20 @@ class Source:
                 return False
             case ast.Lambda(body=body):
                 return self._typed(body, known)
-        return all(self._typed(child, known) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+        return all(
+            self._typed(child, known)
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+        )
 
     def knows_only_constants(self, test: Callable) -> bool:
         """Whether a function uses nothing but its arguments and constants."""
         code = getattr(test, "__code__", None)
         if code is None:
             return False
-        names = {n for c in _codes(code) for n in (*c.co_names, *c.co_freevars)} - _own_variables(code)
+        names = {n for c in _codes(code) for n in (*c.co_names, *c.co_freevars)} - _own_variables(
+            code
+        )
         strangers = names - WRAPPERS - MODULES
         return all(n in self.assigned and self._typed(self.assigned[n]) for n in strangers)
 
@@ -96,9 +120,13 @@ def _nodes(source: str) -> list[ast.AST]:
 
 
 def _assigned_once(nodes: Iterable[ast.AST]) -> list[tuple[str, ast.expr]]:
-    stored = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stored = Counter(
+        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
     plain = [
-        n for n in nodes if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name)
+        n
+        for n in nodes
+        if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name)
     ]
     return [(n.targets[0].id, n.value) for n in plain if stored[n.targets[0].id] == 1]
 

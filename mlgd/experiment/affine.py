@@ -50,7 +50,9 @@ FROM = np.linalg.pinv(INTO)
 
 def after(i: Affine, stages: tuple[Stage, ...]) -> float:
     """The exact mean loss of these stages."""
-    second = np.stack([np.ones_like(i.start), i.start, 0 * i.start, i.start**2, 0 * i.start, 0 * i.start], axis=-1)
+    second = np.stack(
+        [np.ones_like(i.start), i.start, 0 * i.start, i.start**2, 0 * i.start, 0 * i.start], axis=-1
+    )
     for s in stages:
         second = _stage(i, second, s)
     return float(i.loss(second[..., 3]))
@@ -60,10 +62,14 @@ def _stage(i: Affine, second: np.ndarray, s: Stage) -> np.ndarray:
     kind, eta, steps, window = s.way
     if kind == "nesterov":  # the other is the last move
         ratio = math.sqrt(eta / i.family.kappa)
-        second = _carried(_operator(i, s, (1 - ratio) / (1 + ratio), [0.0, 0.0, 0.0], 1.0), steps, second)
+        second = _carried(
+            _operator(i, s, (1 - ratio) / (1 + ratio), [0.0, 0.0, 0.0], 1.0), steps, second
+        )
         return second * [1, 1, 0, 1, 0, 0]
     alone = _operator(i, s, 0.0, [0.0, 0.0, 1.0], 0.0)
-    summed = _operator(i, s, 0.0, [0.0, 1 / window, 1.0], 1 / window)  # the other is the mean of the last points
+    summed = _operator(
+        i, s, 0.0, [0.0, 1 / window, 1.0], 1 / window
+    )  # the other is the mean of the last points
     second = _carried(summed, window, _carried(alone, steps - window, second))
     one, mean, square = second[..., 0], second[..., 2], second[..., 5]
     return np.stack([one, mean, 0 * one, square, 0 * one, 0 * one], axis=-1)
@@ -85,7 +91,9 @@ def _operator(i: Affine, s: Stage, momentum: float, keep: list[float], share: fl
     total = _square(np.array([one, [0.0, 1.0, 0.0], keep]) + rows(move))
     for k, p in zip(range(s.base + 1, s.finest + 1), s.p, strict=True):
         slope, offset = i.slope[k] - i.slope[k - 1], i.offset[k] - i.offset[k - 1]
-        total = total + _square(rows(eta * math.sqrt(1 / p - 1) * (slope[..., None] * z + offset[..., None] * one)))
+        total = total + _square(
+            rows(eta * math.sqrt(1 / p - 1) * (slope[..., None] * z + offset[..., None] * one))
+        )
     return total
 
 

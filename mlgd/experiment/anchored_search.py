@@ -42,7 +42,10 @@ def anchored(family: Affine, eps: float, graded: bool = True, lazy: bool = True)
     def climb(setting, kind):
         """To the first better neighbour, as long as there is one."""
         while True:
-            price, near = found(setting, kind).price, _neighbours(setting, graded and kind is _Sketch)
+            price, near = (
+                found(setting, kind).price,
+                _neighbours(setting, graded and kind is _Sketch),
+            )
             better = next((s for s in near if found(s, kind).price < price), None)
             if better is None:
                 return setting
@@ -58,7 +61,9 @@ def anchored(family: Affine, eps: float, graded: bool = True, lazy: bool = True)
 
     ladders = list(_ladders(family, eps, graded))
     grid = [[(*ladder, eta, 0, 1.6) for ladder in ladders] for eta in (1.2, 1.9)]
-    starts = [s for part in grid for s in sorted(part, key=lambda s: found(s, _Sketch).price)[:CLIMBERS]]
+    starts = [
+        s for part in grid for s in sorted(part, key=lambda s: found(s, _Sketch).price)[:CLIMBERS]
+    ]
     tops = {tamed(climb(setting, _Sketch)) for setting in starts}
     return found(climb(min(tops, key=lambda setting: found(setting, _Exact).price), _Exact), _Exact)
 
@@ -82,7 +87,11 @@ def _neighbours(setting, graded) -> Iterator[tuple]:
     yield from ((levels, base, eta, noise + more, far) for more in (-2, -1, 1, 2))
     yield from ((levels, base, eta, noise, other) for other in FARS if other != far)
     yield from ((levels, base, other, noise, far) for other in ETAS if other != eta)
-    yield from ((levels, other, eta, noise, far) for other in (base - 1, base + 1) if 0 <= other < levels[-1])
+    yield from (
+        (levels, other, eta, noise, far)
+        for other in (base - 1, base + 1)
+        if 0 <= other < levels[-1]
+    )
     for i in range(len(levels) - 1) if graded else ():
         yield levels[:i] + levels[i + 1 :], base, eta, noise, far
     for more in range(base + 1, levels[-1] + 1) if graded and len(levels) < 9 else ():
@@ -98,13 +107,17 @@ def _epochs(family, eps, setting, lazy, epoch) -> Found:
         if i == len(levels) - 1:
             goal = eps
         else:  # references all at one level: the loss falls by a fixed factor per epoch
-            goal = eps ** ((i + 1) / len(levels)) if levels[0] == levels[-1] else max(eps, far * floor)
+            goal = (
+                eps ** ((i + 1) / len(levels)) if levels[0] == levels[-1] else max(eps, far * floor)
+            )
         if now.loss(family.spectrum) <= goal:
             continue
         if floor >= goal:
             return NOTHING
         variance = 2 ** (1 + noise / 2) * (goal - floor) / (eta * now.distance**2)
-        draw = Sampling.cheapest(min(base, finest), finest, family.lipschitz**2, family.price, variance)
+        draw = Sampling.cheapest(
+            min(base, finest), finest, family.lipschitz**2, family.price, variance
+        )
         reached = epoch(family, now, eta, draw).reach(goal, most)
         if reached is None:
             return NOTHING
@@ -147,7 +160,9 @@ class _Sketch:
             slopes = family.slopes[draw.base + 1 : draw.finest + 1]
             weights = self.eta**2 * (1 / draw.p - 1)
             moved = mean - mean0[:, None]
-            injected = sum(w * (slope @ moved) ** 2 for w, slope in zip(weights, slopes, strict=True) if w)
+            injected = sum(
+                w * (slope @ moved) ** 2 for w, slope in zip(weights, slopes, strict=True) if w
+            )
             injected = np.broadcast_to(injected, moved.shape).T
             squares = np.tensordot(weights, slopes**2, 1)
             ratio = (1 - self.eta * family.spectrum) ** 2

@@ -25,7 +25,14 @@ def setting(gamma: float, eps: float, change: float = 0.2, kappa: float = 100.0)
     k = np.arange(LEVELS)
     d0 = float(np.linalg.norm(instance(kappa, gamma, 0, levels=1).e0))
     return Setting(
-        1.0, 1 / kappa, d0, eps, 2.0 ** (gamma * k), 0.1 * 2.0**-k, change / d0 * 2.0**-k, np.zeros(LEVELS, bool)
+        1.0,
+        1 / kappa,
+        d0,
+        eps,
+        2.0 ** (gamma * k),
+        0.1 * 2.0**-k,
+        change / d0 * 2.0**-k,
+        np.zeros(LEVELS, bool),
     )
 
 
@@ -92,7 +99,11 @@ def corrections(family: Affine, base: int, finest: int, mixed: bool, most: int =
             return count
         if loss > 1e12:
             break
-        moves.append(np.linalg.solve(family.matrix[base], -(family.matrix[finest] @ y + family.offset[finest])))
+        moves.append(
+            np.linalg.solve(
+                family.matrix[base], -(family.matrix[finest] @ y + family.offset[finest])
+            )
+        )
         ends.append(y + moves[-1])
         y = ends[-1]
         if mixed and count:
@@ -131,7 +142,9 @@ def hierarchy(error) -> Hierarchy:
     return Hierarchy(lambda k, y: CURVATURE * y + error(k, y), lambda k: 8.0**k, range(1, 6))
 
 
-def rough_run(error, coefficient: float | None, epochs: int = 4, runs: int = 64) -> tuple[float, np.ndarray]:
+def rough_run(
+    error, coefficient: float | None, epochs: int = 4, runs: int = 64
+) -> tuple[float, np.ndarray]:
     """The mean price of descent on such levels, and each run's mean loss over the last epoch.
 
     Coefficient 0 is the plain telescope, 1 the anchored one; None: each level's coefficient is what its draws in the epoch before
@@ -161,7 +174,11 @@ def rough_run(error, coefficient: float | None, epochs: int = 4, runs: int = 64)
             now, coins = increments(y), rng.random((runs, 5)) < p
             alike, drawn = alike + coins * (now * there).sum(axis=2).T, drawn + coins
             weight = coins / p
-            y = y - 0.2 * np.einsum("rk,krd->rd", weight, now) - 0.2 * np.einsum("rk,krd->rd", (1 - weight) * a, there)
+            y = (
+                y
+                - 0.2 * np.einsum("rk,krd->rd", weight, now)
+                - 0.2 * np.einsum("rk,krd->rd", (1 - weight) * a, there)
+            )
         if coefficient is None:
             fit = alike / np.maximum(drawn * (there**2).sum(axis=2).T, 1e-300)
             a = np.where(fit >= 0.5, np.minimum(fit, 1.0), 0.0) * (levels > 1)
@@ -174,11 +191,18 @@ def rough_run(error, coefficient: float | None, epochs: int = 4, runs: int = 64)
 def heat_source() -> Affine:
     """The heat source of the chapter on peers, its levels as matrices."""
     heat = HeatSource(alpha=1e-4)
-    maps = np.array([[heat.solvers[k].forward(e) for e in np.eye(16)] for k in heat.levels]).transpose(0, 2, 1)
+    maps = np.array(
+        [[heat.solvers[k].forward(e) for e in np.eye(16)] for k in heat.levels]
+    ).transpose(0, 2, 1)
     matrices = maps.transpose(0, 2, 1) @ maps + heat.alpha * np.eye(16)
     offsets = -(maps.transpose(0, 2, 1) @ heat.data)
     return affine(
-        heat.hessian, heat.minimizer, np.zeros(16), matrices, offsets, [heat.hierarchy().cost(k) for k in heat.levels]
+        heat.hessian,
+        heat.minimizer,
+        np.zeros(16),
+        matrices,
+        offsets,
+        [heat.hierarchy().cost(k) for k in heat.levels],
     )
 
 
@@ -194,16 +218,23 @@ class Features:
         self.gram, self.moment = head.T @ head, head.T @ (design.columns(design.n) @ target)
         self.curvature = np.linalg.eigvalsh(self.gram)
         self.answer = np.linalg.solve(self.gram, self.moment)
-        self.level = np.searchsorted(self.LADDER, np.arange(1, 129))  # whose increment holds a coordinate
+        self.level = np.searchsorted(
+            self.LADDER, np.arange(1, 129)
+        )  # whose increment holds a coordinate
 
     def slopes(self) -> np.ndarray:
         """How fast each increment changes, in units of mu."""
-        return np.array([np.linalg.norm(self.gram[self.level == i], 2) for i in range(7)]) / self.curvature[0]
+        return (
+            np.array([np.linalg.norm(self.gram[self.level == i], 2) for i in range(7)])
+            / self.curvature[0]
+        )
 
     def loss(self, x: np.ndarray) -> float:
         return float((((x - self.answer) @ self.gram) * (x - self.answer)).sum(axis=1).mean())
 
-    def price(self, target: float, base: int, p: Sequence[float], epoch: int, most: float = 1e4) -> float:
+    def price(
+        self, target: float, base: int, p: Sequence[float], epoch: int, most: float = 1e4
+    ) -> float:
         """In finest gradients, until the mean loss of eight runs is below the target: a reference every `epoch` steps.
 
         Levels up to `base` are looked at in every step, the others with probabilities p. No p: the change of the finer levels is left out, the corrected coarse
@@ -217,7 +248,9 @@ class Features:
         goal, reference, fine = target * self.loss(x), self.answer, np.zeros(128)
         step = 0
         while paid < most:
-            if epoch and step % epoch == 0:  # with samples every level is paid for once: twice the finest in all
+            if (
+                epoch and step % epoch == 0
+            ):  # with samples every level is paid for once: twice the finest in all
                 reference, fine, paid = x, x @ self.gram - self.moment, paid + 1 + bool(p.any())
             coins = (rng.random((8, 7)) < chance) / np.where(chance > 0, chance, 1)
             x = x - eta * (fine + coins[:, self.level] * ((x - reference) @ self.gram))
@@ -230,7 +263,11 @@ class Features:
 
     def best(self, target: float) -> dict[str, float]:
         """Each method at the best of a few bases and probabilities, in finest gradients."""
-        sampled = [(base, 2.0 ** (-fall * np.arange(1, 7 - base))) for base in (0, 1, 2) for fall in (1.0, 1.5, 2.0)]
+        sampled = [
+            (base, 2.0 ** (-fall * np.arange(1, 7 - base)))
+            for base in (0, 1, 2)
+            for fall in (1.0, 1.5, 2.0)
+        ]
         return {
             "finest level only": self.price(target, 6, [], 10**6),
             "plain telescope": self._least(target, [(base, p, 0) for base, p in sampled]),

@@ -37,9 +37,13 @@ SAMPLED = (
 SUM = (1 - 2 ** (1 - gamma / 2)) ** -2  # gamma > 2: S^2 is at most this times 2^{(gamma-2)K}
 MIDDLE_STEPS = 2 * sp.log(2 / q) / (1 - q**2 / 8) + 1  # in units of kappa
 LAST_STEPS = sp.log(1 + rho**2) / x + 1
-MIDDLE_SHARE = 16 * PAIR * SUM * MIDDLE_STEPS * l**2 * R**2  # gamma > 2: sampled part over the reference's price
+MIDDLE_SHARE = (
+    16 * PAIR * SUM * MIDDLE_STEPS * l**2 * R**2
+)  # gamma > 2: sampled part over the reference's price
 LAST_SHARE = 32 * PAIR * SUM * LAST_STEPS * rho**2 / x * l**2 * eps / mu
-EARLIER = (4 / rho) ** gamma / (1 - q**gamma)  # all earlier references, over the last one; rho is rho0
+EARLIER = (4 / rho) ** gamma / (
+    1 - q**gamma
+)  # all earlier references, over the last one; rho is rho0
 
 
 @cache
@@ -69,10 +73,26 @@ def epochs(s: Setting, gamma: float, q: float, x: float, rho0: float) -> list[Ep
     count = math.floor(math.log(far / (rho0 * unit)) / math.log(1 / q) + 1e-12)
     out = []
     for j in range(count + 1):
-        numbers = {"mu": s.mu, "eta": s.eta, "eps": s.eps, "q": q, "x": x, "R": far * q**j, "rho": far * q**j / unit}
-        parts = {name: value(form, **numbers) for name, form in (LAST if j == count else EPOCH).items()}
+        numbers = {
+            "mu": s.mu,
+            "eta": s.eta,
+            "eps": s.eps,
+            "q": q,
+            "x": x,
+            "R": far * q**j,
+            "rho": far * q**j / unit,
+        }
+        parts = {
+            name: value(form, **numbers) for name, form in (LAST if j == count else EPOCH).items()
+        }
         finest = int(np.argmax(s.accuracy <= parts["delta"]))
-        epoch = Epoch(far * q**j, finest, math.ceil(parts["steps"] - 1e-9), parts["v"], 1 - x if j == count else 1.0)
+        epoch = Epoch(
+            far * q**j,
+            finest,
+            math.ceil(parts["steps"] - 1e-9),
+            parts["v"],
+            1 - x if j == count else 1.0,
+        )
         reached = s.eps if j == count else far * q ** (j + 1)
         first = min(range(finest + 1), key=lambda k, e=epoch: call_bound(s, gamma, e, k))
         out.append(replace(epoch, reached=reached, **_closed_form(s, gamma, epoch, first)))
@@ -89,13 +109,17 @@ def call_bound(s: Setting, gamma: float, epoch: Epoch, first: int) -> float:
     scale = s.price[0] * s.accuracy[0] ** gamma  # c^gamma
     slope = float(s.change[0] / s.accuracy[0])
     noise = epoch.noise * s.mu / s.eta
-    pairs = 2 * (1 + 2.0**-gamma) * scale * slope**2 * _sum(s, gamma, epoch.finest, first) ** 2 / noise
+    pairs = (
+        2 * (1 + 2.0**-gamma) * scale * slope**2 * _sum(s, gamma, epoch.finest, first) ** 2 / noise
+    )
     return float(s.price[first] + pairs)
 
 
 def price_bound(s: Setting, gamma: float, plan: list[Epoch]) -> float:
     """The theorem's price: sum over the epochs of one fine gradient and the steps."""
-    return float(sum(s.price[e.finest] + e.steps * call_bound(s, gamma, e, e.levels[0]) for e in plan))
+    return float(
+        sum(s.price[e.finest] + e.steps * call_bound(s, gamma, e, e.levels[0]) for e in plan)
+    )
 
 
 def _closed_form(s: Setting, gamma: float, epoch: Epoch, first: int) -> dict:
@@ -103,13 +127,17 @@ def _closed_form(s: Setting, gamma: float, epoch: Epoch, first: int) -> dict:
     chosen = tuple(range(first, epoch.finest + 1))
     slope, noise = float(s.change[0] / s.accuracy[0]), epoch.noise * s.mu / s.eta
     scale = slope**2 * _sum(s, gamma, epoch.finest, first) / noise
-    p = np.minimum(1.0, np.maximum(scale * s.accuracy[first + 1 : epoch.finest + 1] ** (1 + gamma / 2), 1e-300))
+    p = np.minimum(
+        1.0, np.maximum(scale * s.accuracy[first + 1 : epoch.finest + 1] ** (1 + gamma / 2), 1e-300)
+    )
     return {"levels": chosen, "probabilities": (1.0, *p.tolist())}
 
 
 def ladder(s: Setting) -> Hierarchy:
     """The setting's levels as prices, with nothing to evaluate."""
-    return Hierarchy(lambda k, y: y, lambda k: s.price[k], range(s.price.size), lambda k: s.accuracy[k])
+    return Hierarchy(
+        lambda k, y: y, lambda k: s.price[k], range(s.price.size), lambda k: s.accuracy[k]
+    )
 
 
 def price(s: Setting, plan) -> float:
@@ -149,7 +177,9 @@ def corrected_epochs(s: Setting) -> list[Epoch] | None:
                     if left > 0 and j in best:
                         steps = max(1, math.ceil(math.log(left) / math.log1p(-s.h * (1 - w))))
                         cost = s.price[finest] + steps * s.price[first]
-                        epoch = Epoch(radii[i], finest, steps, w, levels=(first, finest), reached=radii[j])
+                        epoch = Epoch(
+                            radii[i], finest, steps, w, levels=(first, finest), reached=radii[j]
+                        )
                         options.append((cost + best[j][0], [epoch, *best[j][1]]))
         if options:
             best[i] = min(options, key=lambda option: option[0])
@@ -158,7 +188,9 @@ def corrected_epochs(s: Setting) -> list[Epoch] | None:
 
 def corrected_price(s: Setting) -> float:
     """Its price: one fine gradient per epoch and a look at the base per step."""
-    return float(sum(s.price[e.finest] + e.steps * s.price[e.levels[0]] for e in corrected_epochs(s)))
+    return float(
+        sum(s.price[e.finest] + e.steps * s.price[e.levels[0]] for e in corrected_epochs(s))
+    )
 
 
 def _corrected_last(s: Setting, radius: float, finest: int, first: int, w: float) -> list:
@@ -167,7 +199,9 @@ def _corrected_last(s: Setting, radius: float, finest: int, first: int, w: float
     out = []
     for theta in least + (1 - least) * np.array([0.5, 0.8, 0.95]) if least < 1 else ():
         need = s.mu * (1 - theta) * radius**2 / (2 * (s.eps - off**2 / (2 * s.mu * theta)))
-        steps = max(1, math.ceil(math.log1p(need) / (math.log1p(-s.h * theta) - math.log1p(-s.h)) - 1e-9))
+        steps = max(
+            1, math.ceil(math.log1p(need) / (math.log1p(-s.h * theta) - math.log1p(-s.h)) - 1e-9)
+        )
         epoch = Epoch(radius, finest, steps, w, theta, levels=(first, finest), reached=s.eps)
         out.append((s.price[finest] + steps * s.price[first], [epoch]))
     return out

@@ -36,14 +36,20 @@ class Epoch:
         return self.base + len(self.p)
 
 
-def moments(i: Affine, mean, second, finest: int, base: int, eta: float, p: np.ndarray, steps: np.ndarray):
+def moments(
+    i: Affine, mean, second, finest: int, base: int, eta: float, p: np.ndarray, steps: np.ndarray
+):
     """Mean and second moment of every coordinate after an epoch, for settings p (settings, levels) and steps: (settings, instances, d)."""
     top, n = base + p.shape[1], np.asarray(steps, float)[:, None, None]
     lam, fine, o = i.slope[top], i.slope[finest], i.offset[finest]
     x = 1 - eta * lam
     change = np.diff(i.slope[base : top + 1], axis=0)
     q = x**2 + eta**2 * np.einsum("sk,kid->sid", 1 / p - 1, change**2)
-    g, rg, gg = fine * mean + o, fine * second + o * mean, fine**2 * second + 2 * fine * o * mean + o**2
+    g, rg, gg = (
+        fine * mean + o,
+        fine * second + o * mean,
+        fine**2 * second + 2 * fine * o * mean + o**2,
+    )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         xn, qn = np.abs(x) ** n * np.where((x < 0) & (n % 2 == 1), -1.0, 1.0), q**n
         fell = (1 - xn) / lam
@@ -59,7 +65,9 @@ def price(cost: np.ndarray, finest: int, base: int, p: np.ndarray, steps: np.nda
     drawn = cost[base + 1 : base + 1 + p.shape[1]]
     ever = 1 - (1 - looked) ** (steps - 1)[:, None]
     known = np.arange(base + 1, base + 1 + p.shape[1]) == finest
-    return cost[finest] + steps * cost[base] + (steps - 1) * (looked @ drawn) + ever @ (drawn * ~known)
+    return (
+        cost[finest] + steps * cost[base] + (steps - 1) * (looked @ drawn) + ever @ (drawn * ~known)
+    )
 
 
 def epoch(i: Affine, mean, second, finest: int, goal: float, gamma: float):
@@ -73,9 +81,13 @@ def epoch(i: Affine, mean, second, finest: int, goal: float, gamma: float):
         if top <= base:
             continue
         noises = np.geomspace(1e-7, 1.0, NOISES) / (f.kappa * eta**2)
-        chosen = np.array([Sampling.cheapest(base, top, squares, cost, noise).p for noise in noises])
+        chosen = np.array(
+            [Sampling.cheapest(base, top, squares, cost, noise).p for noise in noises]
+        )
         steps = np.tile(lengths, NOISES)
-        p = np.minimum(1.0, np.maximum(np.repeat(chosen, lengths.size, axis=0), DRAWS / (steps - 1)[:, None]))
+        p = np.minimum(
+            1.0, np.maximum(np.repeat(chosen, lengths.size, axis=0), DRAWS / (steps - 1)[:, None])
+        )
         prices = price(cost, finest, base, p, steps)
         can = np.flatnonzero(prices < (best.price if best else math.inf))
         m, s = moments(i, mean, second, finest, base, eta, p[can], steps[can])
@@ -83,7 +95,9 @@ def epoch(i: Affine, mean, second, finest: int, goal: float, gamma: float):
         if good.size:
             j = good[prices[can[good]].argmin()]
             k = can[j]
-            best = Epoch(finest, base, eta, int(steps[k]), tuple(map(float, p[k])), float(prices[k]))
+            best = Epoch(
+                finest, base, eta, int(steps[k]), tuple(map(float, p[k])), float(prices[k])
+            )
             end = m[j], s[j]
     return best, end
 
@@ -117,21 +131,31 @@ def reported(i: Affine, epochs: tuple[Epoch, ...]) -> float:
     """The exact mean loss of these epochs, on other instances."""
     mean, second = i.start, i.start**2
     for e in epochs:
-        m, s = moments(i, mean, second, e.finest, e.base, e.eta, np.array([e.p]), np.array([e.steps]))
+        m, s = moments(
+            i, mean, second, e.finest, e.base, e.eta, np.array([e.p]), np.array([e.steps])
+        )
         mean, second = m[0], s[0]
     return float(i.loss(second))
 
 
-def run(i: Affine, epochs: tuple[Epoch, ...], gamma: float, runs: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def run(
+    i: Affine, epochs: tuple[Epoch, ...], gamma: float, runs: int, rng
+) -> tuple[np.ndarray, np.ndarray]:
     """Losses and prices of runs, spread evenly over the instances."""
-    rng, cost, row = np.random.default_rng(rng), 2.0 ** (gamma * np.arange(LEVELS)), np.arange(runs) % len(i.start)
+    rng, cost, row = (
+        np.random.default_rng(rng),
+        2.0 ** (gamma * np.arange(LEVELS)),
+        np.arange(runs) % len(i.start),
+    )
     y, paid = i.start[row], np.zeros(runs)
     for e in epochs:
         r, p = y, np.array(e.p)
         fine = i.slope[e.finest][row] * r + i.offset[e.finest][row]
         change = np.diff(i.slope[e.base : e.top + 1], axis=0)[:, row]
         slope, drawn_price = i.slope[e.base][row], cost[e.base + 1 : e.top + 1]
-        looked = np.zeros((runs, p.size), bool)  # levels past the base that were bought at the reference
+        looked = np.zeros(
+            (runs, p.size), bool
+        )  # levels past the base that were bought at the reference
         for t in range(e.steps):
             z = y - r
             drawn = rng.random((runs, p.size)) < p

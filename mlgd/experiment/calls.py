@@ -15,7 +15,9 @@ def ladder(gamma: float, finest: int, coarsest: int = 1, alternate: bool = True)
     return biased(np.zeros_like, gamma, 1.0, range(coarsest, finest + 1), alternate=alternate)
 
 
-def cheapest(gamma: float, finest: int, sigma: float, coarsest: int = 1, alternate: bool = True) -> Telescope:
+def cheapest(
+    gamma: float, finest: int, sigma: float, coarsest: int = 1, alternate: bool = True
+) -> Telescope:
     """The cheapest telescope there with deviation sigma, any levels, from the exact norms of all differences."""
     h = ladder(gamma, finest, coarsest, alternate)
     values = np.array([h.value(k, np.zeros(1))[0] for k in h.levels])
@@ -39,7 +41,9 @@ def sides(gamma: float, finest: int, sigma: float, coarsest: int = 1) -> tuple[f
 def closed_form_price(gamma: float, finest: int, sigma: float, coarsest: int = 1) -> float:
     """What the paper's probabilities may cost with the coarsest level certain, c = 1: the proved bound."""
     numbers = {"gamma": gamma, "c": 1.0, "sigma": sigma, "delta": 2.0**-finest, "first": coarsest}
-    numbers["n"] = max(1, math.ceil(math.log2(sigma * 2.0**finest / 3)))  # only the threshold reads it
+    numbers["n"] = max(
+        1, math.ceil(math.log2(sigma * 2.0**finest / 3))
+    )  # only the threshold reads it
     return F.value(F.FIRST, **numbers) + F.value(F.CALL_EXECUTED[F.regime(gamma)], **numbers)
 
 
@@ -56,7 +60,9 @@ def in_pairs(t: Telescope) -> float:
     price = 0.0
     for bits in np.ndindex(*(2,) * len(t.levels)):
         chance = float(np.prod(np.where(bits, t.p, 1 - t.p)))
-        price += chance * sum(t.h.step_cost(k) for k, bit in zip(t.levels, bits, strict=True) if bit)
+        price += chance * sum(
+            t.h.step_cost(k) for k, bit in zip(t.levels, bits, strict=True) if bit
+        )
     return price
 
 
@@ -66,5 +72,8 @@ def split(gamma: float, finest: int, sigma: float, within: Callable[[float, floa
     `within(2^-k, cut)` says whether level k belongs to the tail: the paper's `<=` or `<`.
     """
     levels = range(1, finest + 1)
-    tails = {at: [2.0 ** ((gamma / 2 - 1) * k) for k in levels if within(2.0**-k, 2.0**-at)] for at in levels}
+    tails = {
+        at: [2.0 ** ((gamma / 2 - 1) * k) for k in levels if within(2.0**-k, 2.0**-at)]
+        for at in levels
+    }
     return min(2.0 ** (gamma * at) + sum(tail) ** 2 / sigma**2 for at, tail in tails.items())

@@ -109,17 +109,23 @@ def identification(seed: int = 5) -> Case:
     """Where a substance decays while it diffuses: a nonlinear least-squares problem whose levels solve a parabolic equation."""
     task = Identification(seed)
     reached = solved(
-        partial(task.gradient, TRUTH), solved(partial(task.gradient, TRUTH - 2), np.zeros(SIZE), 200)[0], 60
+        partial(task.gradient, TRUTH),
+        solved(partial(task.gradient, TRUTH - 2), np.zeros(SIZE), 200)[0],
+        60,
     )[0]
     floor = task.loss(reached)
-    return Case("decay of a substance", task.hierarchy, np.zeros(SIZE), lambda q: task.loss(q) - floor)
+    return Case(
+        "decay of a substance", task.hierarchy, np.zeros(SIZE), lambda q: task.loss(q) - floor
+    )
 
 
 def extrapolated(case: Case) -> Case:
     """Levels 2 A_k - A_{k-1}: an error of first order that is alike at neighbouring levels drops out, at the price of both."""
     h = case.h
     levels = Hierarchy(
-        lambda k, y: 2 * h.value(k, y) - h.value(k - 1, y), lambda k: h.cost(k) + h.cost(k - 1), h.levels[1:]
+        lambda k, y: 2 * h.value(k, y) - h.value(k - 1, y),
+        lambda k: h.cost(k) + h.cost(k - 1),
+        h.levels[1:],
     )
     return replace(case, h=levels)
 
@@ -137,7 +143,9 @@ def solved(gradient, y, evaluations) -> tuple[np.ndarray, int]:
     return memory.y, memory.t
 
 
-def climbed(case: Case, levels, per: int, most: float = math.inf) -> tuple[np.ndarray, float] | None:
+def climbed(
+    case: Case, levels, per: int, most: float = math.inf
+) -> tuple[np.ndarray, float] | None:
     """L-BFGS level by level: point and price; None once it has cost as much as `most`."""
     y, price = case.start, 0.0
     for k in levels:
@@ -149,7 +157,9 @@ def climbed(case: Case, levels, per: int, most: float = math.inf) -> tuple[np.nd
     return y, price
 
 
-def tilted(case: Case, base: int, rise, per: int, most: float = math.inf) -> tuple[np.ndarray, float] | None:
+def tilted(
+    case: Case, base: int, rise, per: int, most: float = math.inf
+) -> tuple[np.ndarray, float] | None:
     """The model of the base level tilted by a gradient of each level in turn, solved by L-BFGS."""
     y, coarse, price = case.start, partial(case.h.value, base), sum(map(case.h.cost, rise))
     for k in rise:
@@ -169,7 +179,11 @@ def rival(case: Case, eps: float, coarse: bool) -> tuple[float, str, Callable | 
             run = partial(climbed, levels=levels[first : last + 1], per=per)
             found = run(case, most=best[0])
             if found and case.loss(found[0]) <= eps:
-                best = (found[1], f"levels {levels[first]} to {levels[last]}, {per} evaluations each", run)
+                best = (
+                    found[1],
+                    f"levels {levels[first]} to {levels[last]}, {per} evaluations each",
+                    run,
+                )
         if last and best[0] < case.h.cost(levels[last]):
             break
     return best
@@ -183,7 +197,9 @@ def extrapolating(case: Case, eps: float) -> tuple[float, str, Callable | None]:
 def corrected(case: Case, eps: float) -> tuple[float, str, Callable | None]:
     """The coarse model tilted by a fine gradient, and again; in hindsight."""
     best, levels = NEVER, case.h.levels
-    for last, base, per, again, gap in product(range(len(levels)), range(4), EVALUATIONS[1:], (1, 2, 3), (1, 2)):
+    for last, base, per, again, gap in product(
+        range(len(levels)), range(4), EVALUATIONS[1:], (1, 2, 3), (1, 2)
+    ):
         rise = [levels[i] for i in range(last, base, -gap)][::-1] + [levels[last]] * (again - 1)
         if base >= last:
             continue
@@ -281,8 +297,13 @@ def main() -> None:
     for name in CASES:
         rows.append(raced(name))
         print(json.dumps(rows[-1]), flush=True)
-    about = {"command": "python -m mlgd.experiment.cases --out book/data/cases.json", "machine": machine()}
-    given.out.write_text(json.dumps({"about": about, "cases": rows}, indent=0) + "\n", encoding="utf-8")
+    about = {
+        "command": "python -m mlgd.experiment.cases --out book/data/cases.json",
+        "machine": machine(),
+    }
+    given.out.write_text(
+        json.dumps({"about": about, "cases": rows}, indent=0) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

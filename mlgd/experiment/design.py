@@ -33,7 +33,9 @@ def ziggurat(rng: np.random.Generator, out: np.ndarray) -> None:
 def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
     """Standard normals in pairs by Box and Muller: a third of the ziggurat's time, another last digit on another processor."""
     half = out.shape[1] // 2
-    rows = max(1, FEW // half)  # with more at once, memory is handed back and fetched anew at every call
+    rows = max(
+        1, FEW // half
+    )  # with more at once, memory is handed back and fetched anew at every call
     radius, angle = np.empty((2, rows, half), np.float32)
     for start in range(0, len(out), rows):
         part = out[start : start + rows]
@@ -61,11 +63,15 @@ class Design:
     phi: float = 1.2
     rho: float = 0.6
     seed: int = 0
-    pairs: bool = False  # normals by Box and Muller, for a design so large that drawing it is all of the work
+    pairs: bool = (
+        False  # normals by Box and Muller, for a design so large that drawing it is all of the work
+    )
 
     def __post_init__(self) -> None:
         if not (self.m >= 2 and self.n >= 1):
-            raise ValueError(f"a design needs m >= 2 rows and n >= 1 columns; got m={self.m}, n={self.n}")
+            raise ValueError(
+                f"a design needs m >= 2 rows and n >= 1 columns; got m={self.m}, n={self.n}"
+            )
         if self.pairs and self.m % 2:
             raise ValueError(f"normals drawn in pairs need an even m; got m={self.m}")
         if not 0 < self.phi < 2:
@@ -73,7 +79,9 @@ class Design:
                 f"phi={self.phi} is outside (0, 2): the column norms i^(-1/phi) are square summable only for phi < 2"
             )
         if not 0 <= self.rho < 1:
-            raise ValueError(f"rho={self.rho} is outside [0, 1): rho = 1 would make all columns parallel")
+            raise ValueError(
+                f"rho={self.rho} is outside [0, 1): rho = 1 would make all columns parallel"
+            )
         if self.seed < 0 or self.seed != int(self.seed):
             raise ValueError(f"seed={self.seed} must be a non-negative integer")
 
@@ -106,11 +114,15 @@ class Design:
         (box_muller if self.pairs else ziggurat)(stream(self.seed, OWN, block), out)
         return out
 
-    def weights(self, first: int, squares: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def weights(
+        self, first: int, squares: np.ndarray, along: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Weights of u and of the raw Gaussian vector g in the columns after `first`, from |g|^2 and u.g alone."""
         own = np.sqrt(1 - self.rho**2)
         direction = 1 / np.sqrt(squares)
-        scale = self.norms(first, first + len(squares)) / np.sqrt(1 + 2 * self.rho * own * along * direction)
+        scale = self.norms(first, first + len(squares)) / np.sqrt(
+            1 + 2 * self.rho * own * along * direction
+        )
         return self.rho * scale, own * scale * direction
 
     def pieces(

@@ -77,10 +77,16 @@ def telescope(
     return DirectRun(last, average, flops, x, residual)
 
 
-def fixed(columns: np.ndarray, right: np.ndarray, k: int, eta: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def fixed(
+    columns: np.ndarray, right: np.ndarray, k: int, eta: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Descent from 0 at level k: losses of the last iterate and of the average after each step."""
     head = columns[:, :k]
-    x, residual, total = np.zeros(k, columns.dtype), -right.astype(columns.dtype), np.zeros_like(right, columns.dtype)
+    x, residual, total = (
+        np.zeros(k, columns.dtype),
+        -right.astype(columns.dtype),
+        np.zeros_like(right, columns.dtype),
+    )
     last, average = np.empty(steps), np.empty(steps)
     for t in range(steps):
         total += residual

@@ -31,23 +31,35 @@ class Dithered(Instances):
         for k in levels:
             moves = [reach * self.rng.standard_normal(y.shape) for _ in range(4**k // 2)]
             points = [y + s * z for z in moves for s in (1, -1)] or [y]
-            means.append(np.mean([super(Dithered, self).gradients([0], at)[0] for at in points], axis=0))
+            means.append(
+                np.mean([super(Dithered, self).gradients([0], at)[0] for at in points], axis=0)
+            )
         return np.array(means)
 
 
 def price(found: Found, gamma: float) -> float:
     """What these stages cost at another rate."""
     cost = 2.0 ** (gamma * np.arange(LEVELS))
-    return sum(s.way[2] * float(call_price(cost, s.base, s.finest, np.array([s.p]))[0]) for s in found.stages)
+    return sum(
+        s.way[2] * float(call_price(cost, s.base, s.finest, np.array([s.p]))[0])
+        for s in found.stages
+    )
 
 
 def proposals(f: Family, method: str, eps: float, made: dict) -> list[Found]:
     families = [replace(f, dither=u) for u in (DITHERS if LINEAR[method][2] else DITHERS[:1])]
-    found = (linear_methods(g, a * eps, r, made, (method,))[method] for g in families for a in GOALS for r in RATES)
+    found = (
+        linear_methods(g, a * eps, r, made, (method,))[method]
+        for g in families
+        for a in GOALS
+        for r in RATES
+    )
     return list({x.stages: x for x in found if x.stages}.values())
 
 
-def tuned(f: Family, method: str, eps: float, gammas: Iterable[float], made: dict) -> dict[float, tuple[Found, float]]:
+def tuned(
+    f: Family, method: str, eps: float, gammas: Iterable[float], made: dict
+) -> dict[float, tuple[Found, float]]:
     """At each rate the cheapest proposal that passes on the tuning instances, and its mean loss over eps on the reporting ones."""
     if LINEAR[method][0] != "nesterov" and f.kappa > QUICK:
         return {}
@@ -56,12 +68,16 @@ def tuned(f: Family, method: str, eps: float, gammas: Iterable[float], made: dic
     def loss(x: Found, seeds: range) -> float:
         if (x.stages, seeds) not in known:
             with np.errstate(over="ignore", invalid="ignore"):
-                known[x.stages, seeds] = float(run(Instances(f, seeds), x, 0.0, [20261116, 1])[0].mean()) / eps
+                known[x.stages, seeds] = (
+                    float(run(Instances(f, seeds), x, 0.0, [20261116, 1])[0].mean()) / eps
+                )
         return known[x.stages, seeds]
 
     found, best = proposals(f, method, eps, made), {}
     for gamma in gammas:
-        passing = (x for x in sorted(found, key=lambda x: price(x, gamma)) if loss(x, TUNING) <= BELOW)
+        passing = (
+            x for x in sorted(found, key=lambda x: price(x, gamma)) if loss(x, TUNING) <= BELOW
+        )
         if chosen := next(passing, None):
             best[gamma] = chosen, loss(chosen, REPORTING)
     return best

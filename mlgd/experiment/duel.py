@@ -39,13 +39,18 @@ def lbfgs(adversary: Adversary, level: int) -> np.ndarray:
     from scipy.optimize import minimize as scipy_minimize
 
     options = {"ftol": 0.0, "gtol": 2.0**-level / 4}
-    value, slope = (lambda y: adversary.potential(level, y)), (lambda y: adversary.evaluate(level, y))
+    value, slope = (
+        (lambda y: adversary.potential(level, y)),
+        (lambda y: adversary.evaluate(level, y)),
+    )
     return scipy_minimize(value, adversary.start, jac=slope, method="L-BFGS-B", options=options).x
 
 
 def coarsened(full: Plan, finest: int) -> Plan:
     """The plan with every stage confined to levels no finer than the given one."""
-    return replace(full, stages=tuple(replace(s, delta=max(s.delta, 2.0**-finest)) for s in full.stages))
+    return replace(
+        full, stages=tuple(replace(s, delta=max(s.delta, 2.0**-finest)) for s in full.stages)
+    )
 
 
 def blindfolded(adversary: Adversary, method: str, seed: int) -> np.ndarray:

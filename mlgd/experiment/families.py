@@ -29,20 +29,26 @@ class Instance:
     errors: np.ndarray  # (levels, coordinates)
 
     @classmethod
-    def draw(cls, gamma: float, kappa: float, rng=None, levels: int = 16, size: int = 300) -> "Instance":
+    def draw(
+        cls, gamma: float, kappa: float, rng=None, levels: int = 16, size: int = 300
+    ) -> "Instance":
         rng = np.random.default_rng(rng)
         eigenvalues = np.geomspace(1 / kappa, 1.0, size)
         start = np.sqrt(2 / (size * eigenvalues)) * rng.choice([-1.0, 1.0], size)
         directions = rng.normal(size=(levels, size))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        return cls(gamma, eigenvalues, start, directions * (SIZE * 2.0 ** -np.arange(levels))[:, None])
+        return cls(
+            gamma, eigenvalues, start, directions * (SIZE * 2.0 ** -np.arange(levels))[:, None]
+        )
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
         def evaluate(k, y):
             return self.eigenvalues * y + self.errors[k]
 
-        return Hierarchy(evaluate, self.cost, range(len(self.errors)), accuracy=lambda k: SIZE * 2.0**-k)
+        return Hierarchy(
+            evaluate, self.cost, range(len(self.errors)), accuracy=lambda k: SIZE * 2.0**-k
+        )
 
     def cost(self, k: int) -> float:
         return 2.0 ** (self.gamma * k)
@@ -60,12 +66,18 @@ class Instance:
 
     def unit(self, eps: float) -> float:
         """The price of one gradient at the coarsest level whose minimizer is good enough."""
-        good = [k for k in range(len(self.errors)) if self.loss(self.errors[k] / self.eigenvalues) <= eps]
+        good = [
+            k
+            for k in range(len(self.errors))
+            if self.loss(self.errors[k] / self.eigenvalues) <= eps
+        ]
         return self.cost(good[0])
 
     def problem(self, measures: Measures | None = None) -> Problem:
         """What a plan is told of this instance."""
-        return Problem(beta=1.0, mu=self.mu, d0=self.d0, gamma=self.gamma, c=SIZE, measures=measures)
+        return Problem(
+            beta=1.0, mu=self.mu, d0=self.d0, gamma=self.gamma, c=SIZE, measures=measures
+        )
 
     def measures(self, products: int = 60) -> Measures:
         """Spectral measures of the gradient at level 3 and of the increments up to it, each from products with the Hessian."""
@@ -74,7 +86,9 @@ class Instance:
         def of(v):
             return lanczos(lambda u: lam * u, v, products).measure
 
-        return Measures(of(lam * self.start + e[3]), {k: of(e[k] - e[k - 1]) for k in (1, 2, 3)}, 0, self.mu)
+        return Measures(
+            of(lam * self.start + e[3]), {k: of(e[k] - e[k - 1]) for k in (1, 2, 3)}, 0, self.mu
+        )
 
     # --- exact moments of averaged descent ---
 
@@ -82,11 +96,15 @@ class Instance:
         """The exact mean loss of a plan's run on this instance, whatever its average: a tail, uniform or growing weights."""
         stage = bill.stages[0]
         if bill.averaging == "tail":
-            return self.mean_loss(bill.eta, bill.steps, bill.window, stage.levels, stage.probabilities)
+            return self.mean_loss(
+                bill.eta, bill.steps, bill.window, stage.levels, stage.probabilities
+            )
         sums = _growing(1 - bill.eta * self.eigenvalues, bill.eta, bill.steps, bill.growth)
         return self._moments(sums, stage.levels, stage.probabilities)
 
-    def mean_loss(self, eta: float, steps: int, window: int, levels: Sequence[int], p: Sequence[float]) -> float:
+    def mean_loss(
+        self, eta: float, steps: int, window: int, levels: Sequence[int], p: Sequence[float]
+    ) -> float:
         """The mean loss of the mean of the last `window` of `steps` points, with a telescope on some levels."""
         return self._moments(_sums(1 - eta * self.eigenvalues, eta, steps, window), levels, p)
 
@@ -94,7 +112,9 @@ class Instance:
         a, total, squares = sums
         mean = a * self.start - total * self.errors[levels[-1]]
         noise = sum(
-            (1 / q - 1) * float(self.eigenvalues * squares @ (self.errors[k] - self.errors[j]) ** 2) / 2
+            (1 / q - 1)
+            * float(self.eigenvalues * squares @ (self.errors[k] - self.errors[j]) ** 2)
+            / 2
             for j, k, q in zip(levels, levels[1:], p[1:], strict=False)
         )
         return self.loss(mean) + noise
@@ -104,13 +124,19 @@ class Instance:
     def telescope(self, eps: float, exponents: int = 30) -> tuple[float, dict]:
         """The cheapest telescope in hindsight: step, steps, window and levels over a grid, then finer ones around the best."""
         kappa = 1 / self.mu
-        eta, steps, share = np.array([1.0, 1.5, 1.9]), np.geomspace(2, 20 * kappa, exponents), np.linspace(0.05, 1, 12)
+        eta, steps, share = (
+            np.array([1.0, 1.5, 1.9]),
+            np.geomspace(2, 20 * kappa, exponents),
+            np.linspace(0.05, 1, 12),
+        )
         best = (math.inf, {})
         for ratio in (1.35, 1.08, 1.02):
             for e in eta:
                 for t in np.unique(np.round(steps)):
                     for w in np.unique(np.maximum(np.round(share * t), 1)):
-                        best = min(best, self._priced(eps, float(e), int(t), int(w)), key=lambda b: b[0])
+                        best = min(
+                            best, self._priced(eps, float(e), int(t), int(w)), key=lambda b: b[0]
+                        )
             if not best[1]:
                 break
             t, w = best[1]["steps"], best[1]["window"]
@@ -129,14 +155,20 @@ class Instance:
         for finest in np.flatnonzero(mean < eps)[:4]:
             room = eps - mean[finest]
             for first in range(finest + 1):
-                price = cost[first + 1 : finest + 1] + np.append(0.0, cost[first + 1 : finest])[: finest - first]
+                price = (
+                    cost[first + 1 : finest + 1]
+                    + np.append(0.0, cost[first + 1 : finest])[: finest - first]
+                )
                 w = weight[first + 1 : finest + 1]
                 scale = np.sqrt(w * price).sum() / (room + w.sum())
                 p = scale * np.sqrt(w / price)
                 if (p <= 1).all():
                     used = np.append(1.0, p)
                     shared = float(
-                        (cost[first : finest + 1] * (used + np.append(p, 0.0) - used * np.append(p, 0.0))).sum()
+                        (
+                            cost[first : finest + 1]
+                            * (used + np.append(p, 0.0) - used * np.append(p, 0.0))
+                        ).sum()
                     )
                     found = {
                         "eta": eta,
@@ -219,7 +251,9 @@ class Instance:
             yield y
 
 
-def _sums(x: np.ndarray, eta: float, steps: int, window: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sums(
+    x: np.ndarray, eta: float, steps: int, window: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mean over the window of x^t, and the sums of the errors' coefficients and of their squares (plain series)."""
     lag = steps - window
     tail = (1 - x**window) / (1 - x)  # 1 + x + ... + x^(window-1)
@@ -230,13 +264,19 @@ def _sums(x: np.ndarray, eta: float, steps: int, window: int) -> tuple[np.ndarra
     return a, total, (eta / (window * (1 - x))) ** 2 * (inside + outside)
 
 
-def _growing(x: np.ndarray, eta: float, steps: int, growth: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _growing(
+    x: np.ndarray, eta: float, steps: int, growth: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for weights that grow by `growth` per step on the points y_0, ..., y_(T-1) where a gradient was taken."""
     log = math.log(growth)
-    share = math.expm1(log) / -math.expm1(-steps * log) if log else 1 / steps  # growth^T over the sum of the weights
+    share = (
+        math.expm1(log) / -math.expm1(-steps * log) if log else 1 / steps
+    )  # growth^T over the sum of the weights
     q = 1 / growth
     a = share * (x**steps - q**steps) / (growth * x - 1)
-    n = steps - 1  # the error made n steps before the last point enters with (x^n - q^n) times a constant
+    n = (
+        steps - 1
+    )  # the error made n steps before the last point enters with (x^n - q^n) times a constant
 
     def series(ratio):
         return ratio * (1 - ratio**n) / (1 - ratio)

@@ -73,7 +73,9 @@ class Reduced:
         """mu d0^2 of the problem in k_max coordinates, as a fraction of L0: where the strongly convex bound takes over."""
         return float(np.linalg.eigvalsh(self.gram)[0] * self.distance() ** 2 / self.loss_zero)
 
-    def biases(self, levels: Sequence[int], truncated: bool = False, steps: Sequence[int] | None = None) -> np.ndarray:
+    def biases(
+        self, levels: Sequence[int], truncated: bool = False, steps: Sequence[int] | None = None
+    ) -> np.ndarray:
         """Bias of each level (columns) at each probe (rows): exact residual, or the truncated form."""
         chosen = range(len(self.steps)) if steps is None else [self.steps.index(s) for s in steps]
         out = np.empty((len(chosen), len(levels)))
@@ -104,12 +106,18 @@ def reduce(
     """
     seed, m = designs[0].seed, designs[0].m
     if any((d.seed, d.m, d.pairs) != (seed, m, designs[0].pairs) for d in designs):
-        raise ValueError("designs reduced together must share their seed and m, and so their random numbers")
+        raise ValueError(
+            "designs reduced together must share their seed and m, and so their random numbers"
+        )
     if not 1 <= k_max <= m:
-        raise ValueError(f"k_max={k_max} must lie between 1 and m={m}: past m columns a level fits b exactly")
+        raise ValueError(
+            f"k_max={k_max} must lie between 1 and m={m}: past m columns a level fits b exactly"
+        )
     for d in designs:
         if d.n < k_max:
-            raise ValueError(f"n={d.n} is smaller than k_max={k_max}: the finest level would read missing columns")
+            raise ValueError(
+                f"n={d.n} is smaller than k_max={k_max}: the finest level would read missing columns"
+            )
     total = max(d.blocks for d in designs)
     u, kept = designs[0].shared(), memory(min(total, int(keep // (4 * BLOCK * m))), m)
     scratch = np.empty((BLOCK, m), np.float32)
@@ -172,7 +180,9 @@ def truncations(design: Design, ladder: Sequence[int], exact: bool) -> Hierarchy
     is the bound |R_k||b| at the origin.
     """
     if design.m * design.n > 2**26:
-        raise ValueError(f"{design.m} x {design.n} is too large to store; reduce() streams it instead")
+        raise ValueError(
+            f"{design.m} x {design.n} is too large to store; reduce() streams it instead"
+        )
     matrix = design.columns(design.n)
     target = np.concatenate([design.target(block) for block in range(design.blocks)])[: design.n]
     b = matrix @ target

@@ -21,7 +21,11 @@ import numpy as np
 
 SIZE = 0.1  # of the coarsest level's error, up to a factor between 1/sqrt(2) and sqrt(2)
 TARGETS = (1e-2, 1e-2 / 256)
-SHARE = {"fresh": 1 / 4, "smooth": 1 / 2, "rounded": 1 / 3}  # of a_k^2: the mean square that lasts, near the minimizer
+SHARE = {
+    "fresh": 1 / 4,
+    "smooth": 1 / 2,
+    "rounded": 1 / 3,
+}  # of a_k^2: the mean square that lasts, near the minimizer
 STAYS = 0.02  # of a rounding error's mean square, where its argument moves about
 DIMENSION = 200
 LEVELS = 17
@@ -59,13 +63,21 @@ class Family:
 
     def bent(self, accuracy) -> np.ndarray:
         """The eigenvalues of levels of these accuracies, for either sign of a slope: (2, levels, d)."""
-        turn = np.asarray(accuracy)[:, None] / (2 * self.d0) if self.kind == "smooth" else np.zeros((len(accuracy), 1))
+        turn = (
+            np.asarray(accuracy)[:, None] / (2 * self.d0)
+            if self.kind == "smooth"
+            else np.zeros((len(accuracy), 1))
+        )
         return np.array([self.spectrum + turn, self.spectrum - turn])
 
     def floor(self, accuracy) -> np.ndarray:
         """The mean loss at the zeros of levels of these accuracies; infinite where a coordinate may bend the wrong way."""
         a, bent = np.asarray(accuracy, float), self.bent(accuracy)
-        loss = (self.spectrum * self.weight / np.where(bent > 0, bent, 1) ** 2).mean(axis=(0, 2)) * SHARE[self.kind] / 2
+        loss = (
+            (self.spectrum * self.weight / np.where(bent > 0, bent, 1) ** 2).mean(axis=(0, 2))
+            * SHARE[self.kind]
+            / 2
+        )
         return np.where(bent.min(axis=(0, 2)) > 0, a**2 * loss, np.inf)
 
     @cached_property
@@ -117,7 +129,9 @@ class Instances:
         self.start = np.sqrt(family.square) * self.rng.choice([-1.0, 1.0], (n, d))
         self.lasting = self.rng.choice([-1.0, 1.0], (LEVELS, n, d)) / math.sqrt(d)
         self.slopes = self.rng.choice([-1.0, 1.0], (LEVELS, n, d))
-        self.basis = np.linalg.qr(self.rng.standard_normal((d, d)))[0] if family.kind == "rounded" else None
+        self.basis = (
+            np.linalg.qr(self.rng.standard_normal((d, d)))[0] if family.kind == "rounded" else None
+        )
 
     def gradients(self, levels, y: np.ndarray) -> np.ndarray:
         """The values of several levels at one set of points: (levels, instances, d)."""
@@ -127,6 +141,8 @@ class Instances:
             drawn = 1 - 2 * self.rng.integers(0, 2, (len(levels), *y.shape), dtype=np.int8)
             return exact + a / 2 * (self.lasting[levels] + drawn / math.sqrt(f.d))
         if f.kind == "smooth":
-            return exact + a / 2 * (self.lasting[levels] + self.slopes[levels] * (y - self.start) / f.d0)
+            return exact + a / 2 * (
+                self.lasting[levels] + self.slopes[levels] * (y - self.start) / f.d0
+            )
         grid = 2 * a / math.sqrt(f.d)
         return grid * np.round(exact @ self.basis / grid) @ self.basis.T

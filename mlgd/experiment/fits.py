@@ -56,13 +56,19 @@ def rank_of_mean(theirs: np.ndarray, ours: np.ndarray, count: int = 20_000) -> f
 
     If the two samples are alike every percentage is as likely as any other: the permutation test.
     """
-    return percentile(np.mean(theirs), subsets(np.append(theirs, ours), len(theirs), count).mean(axis=1))
+    return percentile(
+        np.mean(theirs), subsets(np.append(theirs, ours), len(theirs), count).mean(axis=1)
+    )
 
 
-def rank_of_median(figure: float, values: np.ndarray, size: int = 10, rounding: float = 0.0) -> float:
+def rank_of_median(
+    figure: float, values: np.ndarray, size: int = 10, rounding: float = 0.0
+) -> float:
     """Where a median of so many seeds lies among medians of as many of ours, drawn with repetition, in percent.
 
     Infinite values are seeds that did not reach a target: a median is of those that did.
     """
     drawn = np.asarray(values)[np.random.default_rng(0).integers(0, len(values), (20_000, size))]
-    return percentile(figure, np.nanmedian(np.where(np.isfinite(drawn), drawn, np.nan), axis=1), rounding)
+    return percentile(
+        figure, np.nanmedian(np.where(np.isfinite(drawn), drawn, np.nan), axis=1), rounding
+    )

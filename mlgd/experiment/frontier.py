@@ -42,7 +42,9 @@ class Reached:
         if flops < self.flops[j]:
             self.flops[j], self.steps[j], self.runs[j] = flops, steps, run
 
-    def read(self, goals: np.ndarray, readings: Readings, every: int, choice: float, shrink: float) -> None:
+    def read(
+        self, goals: np.ndarray, readings: Readings, every: int, choice: float, shrink: float
+    ) -> None:
         """Enter the targets that a chunk of a run meets with either iterate, its losses read every so many steps."""
         rows = slice(None) if every == 1 else np.flatnonzero(readings.steps % every == 0)
         for iterate, losses in (("last", readings.last), ("average", readings.average)):
@@ -55,7 +57,9 @@ class Reached:
                 self.note(j, flops[first], steps[first], Run(choice, shrink, iterate))
 
 
-def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) -> dict[str, np.ndarray]:
+def fixed_level(
+    problem: Reduced, k: int, shrink: float, targets: np.ndarray
+) -> dict[str, np.ndarray]:
     """Gradient descent at level k with step shrink/(4 beta_k): the exact first step at which each target is met.
 
     The loss of the last iterate and that of the average are sums of decreasing terms in the eigenbasis, so the first
@@ -64,7 +68,9 @@ def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) ->
     values, vectors = np.linalg.eigh(problem.gram[:k, :k])
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
     decay = np.log1p(-shrink * values / (4 * values[-1]))
-    needed = targets * problem.loss_zero - (problem.loss_zero - energy.sum())  # what may remain above the floor
+    needed = targets * problem.loss_zero - (
+        problem.loss_zero - energy.sum()
+    )  # what may remain above the floor
 
     def last(t: np.ndarray) -> np.ndarray:
         return np.exp(2 * t[:, None] * decay) @ energy
@@ -94,7 +100,10 @@ def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np
 
 
 def fixed_steps(
-    problem: Reduced, levels: Sequence[int], targets: np.ndarray, shrinks: Sequence[float] = (1.0, 0.5)
+    problem: Reduced,
+    levels: Sequence[int],
+    targets: np.ndarray,
+    shrinks: Sequence[float] = (1.0, 0.5),
 ) -> dict[tuple[int, float, str], np.ndarray]:
     """Steps to each target, for every level, step size and iterate, with no limit on their number."""
     return {
@@ -106,7 +115,10 @@ def fixed_steps(
 
 
 def fixed_frontier(
-    steps: dict[tuple[int, float, str], np.ndarray], m: int, max_steps: float = np.inf, every: int = 1
+    steps: dict[tuple[int, float, str], np.ndarray],
+    m: int,
+    max_steps: float = np.inf,
+    every: int = 1,
 ) -> Reached:
     """The baseline: cheapest over levels, steps and iterates (the paper's appendix E.3.2), read every `every` steps."""
     best = Reached.nothing(len(next(iter(steps.values()))))
@@ -162,13 +174,17 @@ def telescope_frontier(
         budget *= 2
         for (scale, shrink), run in list(runs.items()):
             while run.flops < budget:
-                useful = np.flatnonzero(np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0))
+                useful = np.flatnonzero(
+                    np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
+                )
                 if not len(useful) or run.diverged or run.steps >= max_steps:
                     del runs[scale, shrink]
                     break
                 goal = goals[useful[0]]
                 expected = (budget - run.flops) / run.mean_price
-                readings = run.advance(goal, limit=int(min(max(expected, 64), max_steps - run.steps)))
+                readings = run.advance(
+                    goal, limit=int(min(max(expected, 64), max_steps - run.steps))
+                )
                 for interval, reached in zip(every, best, strict=True):
                     reached.read(goals, readings, interval, scale, shrink)
     for reached in best:

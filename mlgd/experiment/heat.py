@@ -32,7 +32,9 @@ class Solver:
         self.shrink = 1 / (1 + self.dt * (eigenvalue[:, None] + eigenvalue[None, :]))
         bump = np.exp(-((SOURCES[:, None] - x[None, :]) ** 2) / (2 * WIDTH**2))
         self.source = bump @ sine.T  # the bumps in the sine basis
-        self.sensor = sine[:, np.round(SENSORS * n).astype(int) - 1].T  # reads sine coefficients at the sensors
+        self.sensor = sine[
+            :, np.round(SENSORS * n).astype(int) - 1
+        ].T  # reads sine coefficients at the sensors
 
     def forward(self, q: np.ndarray) -> np.ndarray:
         source = self.dt * (self.source.T @ q.reshape(4, 4) @ self.source)
@@ -62,14 +64,19 @@ def exact_map(end: float, modes: int = 512) -> np.ndarray:
     x = (np.arange(4 * modes) + 0.5) / (4 * modes)
     index = np.arange(1, modes + 1)
     bump = np.exp(-((SOURCES[:, None] - x[None, :]) ** 2) / (2 * WIDTH**2))
-    source = 2 * bump @ np.sin(np.pi * np.outer(x, index)) / x.size  # Fourier sine coefficients of the bumps
+    source = (
+        2 * bump @ np.sin(np.pi * np.outer(x, index)) / x.size
+    )  # Fourier sine coefficients of the bumps
     sensor = np.sin(np.pi * np.outer(SENSORS, index))
     eigenvalue = np.pi**2 * (index[:, None] ** 2 + index[None, :] ** 2)
     columns = []
     for i in range(4):
         for j in range(4):
             field = np.outer(source[i], source[j])
-            readings = [sensor @ (field * -np.expm1(-eigenvalue * t) / eigenvalue) @ sensor.T for t in (end / 2, end)]
+            readings = [
+                sensor @ (field * -np.expm1(-eigenvalue * t) / eigenvalue) @ sensor.T
+                for t in (end / 2, end)
+            ]
             columns.append(np.array(readings).ravel())
     return np.array(columns).T
 

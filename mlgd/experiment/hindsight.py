@@ -33,7 +33,9 @@ def _best(run, quick, exact, settings: Iterable[tuple]) -> Found:
     for found in sifted[: 10 * EXACT]:
         if found.setting and judged < EXACT:
             exactly = run(found.setting, exact, best.price)
-            judged += np.isfinite(exactly.price)  # a setting that the quick model took for good enough need not be
+            judged += np.isfinite(
+                exactly.price
+            )  # a setting that the quick model took for good enough need not be
             best = min(best, exactly, key=lambda f: f.price)
     return best
 
@@ -49,7 +51,11 @@ def plain(family: Affine, eps: float) -> Found:
 
     unit = family.unit(eps)
     settings = product(
-        (unit, unit + 1), (0, 1), (0.4, 1.2, 1.9), (eps * np.geomspace(0.3, 300, 10)).tolist(), (0.0, 0.5, 1.0, 2.0)
+        (unit, unit + 1),
+        (0, 1),
+        (0.4, 1.2, 1.9),
+        (eps * np.geomspace(0.3, 300, 10)).tolist(),
+        (0.0, 0.5, 1.0, 2.0),
     )
     return _best(run, _quick_plain, plain_path, settings)
 
@@ -60,7 +66,9 @@ def _plain(family, eps, setting, path, limit) -> Found:
         return NOTHING
     mu, unit = family.spectrum[0], family.price[family.unit(eps)]
     shifts = np.diff(family.offset, axis=0, prepend=0.0)
-    squares = (shifts**2).sum(axis=1)  # the increments at the minimizer, where a run spends its time
+    squares = (shifts**2).sum(
+        axis=1
+    )  # the increments at the minimizer, where a run spends its time
     draw = Sampling.cheapest(base, finest, squares, family.price, noise / eta)
     every = max(1, round(1 / (LOOKS * mu)))
     call = family.price[base] + draw.call(family.price)
@@ -116,11 +124,22 @@ def corrected(family: Affine, eps: float) -> Found:
         if (ladder, base, inner) not in known:
             y, fine, coarse = after(ladder[:-1], base, inner)
             k = ladder[-1]
-            move, n = _gmres(family.matrix[base], -family.matrix[k] @ y - family.offset[k], inner, family.spectrum)
-            known[ladder, base, inner] = (y + move, fine + family.price[k], coarse + n * family.price[base])
+            move, n = _gmres(
+                family.matrix[base],
+                -family.matrix[k] @ y - family.offset[k],
+                inner,
+                family.spectrum,
+            )
+            known[ladder, base, inner] = (
+                y + move,
+                fine + family.price[k],
+                coarse + n * family.price[base],
+            )
         return known[ladder, base, inner]
 
-    for finest, base, gap, inner in product((unit, unit + 1), range(unit + 1), (1, 2, 3, 4, 20), INNER):
+    for finest, base, gap, inner in product(
+        (unit, unit + 1), range(unit + 1), (1, 2, 3, 4, 20), INNER
+    ):
         ladder = tuple(range(finest, base, -gap))[::-1] or (finest,)
         ladder += (finest,) * 2
         for n in range(1, len(ladder) + 1):
@@ -129,7 +148,11 @@ def corrected(family: Affine, eps: float) -> Found:
             if price >= best.price:
                 break
             if family.loss(y) <= eps:
-                parts = {"reference": fine / family.price[unit], "coarse": coarse / family.price[unit], "sampled": 0.0}
+                parts = {
+                    "reference": fine / family.price[unit],
+                    "coarse": coarse / family.price[unit],
+                    "sampled": 0.0,
+                }
                 best = Found(price, parts, (ladder[:n], base, inner))
     return best
 
@@ -139,7 +162,11 @@ def _gmres(matrix, right, reduction, spectrum):
     weight = 1 / np.sqrt(spectrum)
     left = weight * right
     goal, n = reduction * np.linalg.norm(left), right.size
-    basis, images, pushed = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))  # a row per evaluation
+    basis, images, pushed = (
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+    )  # a row per evaluation
     new = right
     for i in range(n):
         basis[i] = _orthogonal_to(basis[:i], new)
@@ -161,10 +188,18 @@ def _orthogonal_to(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 # --- the table of the chapter on anchored descent ---------------------------------------------------------------------
 
-CELLS = [(kappa, gamma, eps) for kappa in (100, 1000, 10000) for eps in (1e-2, 1e-4) for gamma in (3, 4, 6)]
+CELLS = [
+    (kappa, gamma, eps)
+    for kappa in (100, 1000, 10000)
+    for eps in (1e-2, 1e-4)
+    for gamma in (3, 4, 6)
+]
 CELLS += [(100, 3, 1e-6), (100, 1.5, 1e-6)]
 METHODS = {"anchored": anchored, "corrected": corrected}
-FIGURE = {"plain": plain, "finest": lambda family, eps: anchored(family, eps, graded=False, lazy=False)}
+FIGURE = {
+    "plain": plain,
+    "finest": lambda family, eps: anchored(family, eps, graded=False, lazy=False),
+}
 SEEDS = range(10)
 COLUMNS = ("kappa", "gamma", "eps", "seed", "method", "price", "coarse", "setting")
 

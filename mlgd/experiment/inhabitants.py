@@ -63,12 +63,20 @@ def logistic(samples: int = 64, decay: float = 4 / 3, ridge: float = 1e-6) -> Ca
     best = np.zeros(samples)
     for _ in range(200):  # Newton at the level beyond the ladder, which judges
         at = odds(kernels[finest] @ best)
-        bend = kernels[finest] @ ((at * (1 - at))[:, None] * kernels[finest]) / 4 + ridge * np.eye(samples)
+        bend = kernels[finest] @ ((at * (1 - at))[:, None] * kernels[finest]) / 4 + ridge * np.eye(
+            samples
+        )
         step = np.linalg.solve(bend, gradient(finest, best))
         best = best - min(1.0, 5 / np.abs(kernels[finest] @ step).max()) * step
     floor = value(best)
     h = Hierarchy(gradient, lambda k: 2.0 * samples * 8**k, levels)
-    return Case("logistic loss, features of slow decay", h, np.zeros(samples), lambda y: value(y) - floor, work)
+    return Case(
+        "logistic loss, features of slow decay",
+        h,
+        np.zeros(samples),
+        lambda y: value(y) - floor,
+        work,
+    )
 
 
 class Deviations(HeatSource):
@@ -78,13 +86,20 @@ class Deviations(HeatSource):
         super().__init__(alpha=1e-4)
         rng = np.random.default_rng(3)
         wrong = rng.random(98) < 0.1
-        object.__setattr__(self, "read", self.data + wrong * np.abs(self.data).max() * rng.standard_normal(98))
-        maps = {k: np.array([self.solvers[k].forward(e) for e in np.eye(16)]).T for k in self.levels}
+        object.__setattr__(
+            self, "read", self.data + wrong * np.abs(self.data).max() * rng.standard_normal(98)
+        )
+        maps = {
+            k: np.array([self.solvers[k].forward(e) for e in np.eye(16)]).T for k in self.levels
+        }
         object.__setattr__(self, "maps", {**maps, 99: self.map})
 
     def residual_gradient(self, k: int, q: np.ndarray, smooth: float = 0.0) -> np.ndarray:
         r = self.maps[k] @ q - self.read
-        return self.maps[k].T @ (np.clip(r / smooth, -1, 1) if smooth else np.sign(r)) / 98 + self.alpha * q
+        return (
+            self.maps[k].T @ (np.clip(r / smooth, -1, 1) if smooth else np.sign(r)) / 98
+            + self.alpha * q
+        )
 
     def work(self, k: int, q: np.ndarray) -> np.ndarray:
         """The same by solving the equation forwards and backwards."""
@@ -94,7 +109,9 @@ class Deviations(HeatSource):
     def value(self, q: np.ndarray) -> float:
         return float(np.abs(self.map @ q - self.read).mean() + self.alpha * q @ q / 2)
 
-    def primal_dual(self, k: int, q: np.ndarray, p: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def primal_dual(
+        self, k: int, q: np.ndarray, p: np.ndarray, steps: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Chambolle and Pock's method; a step pays for one map and one adjoint, a gradient."""
         m = self.maps[k]
         size = 0.99 / np.linalg.norm(m, 2)
@@ -116,7 +133,10 @@ def deviations() -> tuple[Case, dict[str, Callable]]:
     def smoothed(eps):
         best = NEVER
         for smooth in np.geomspace(1e-4, 1e-2, 5) * np.abs(source.read).max():
-            other = replace(case, h=Hierarchy(partial(source.residual_gradient, smooth=smooth), h.cost, h.levels))
+            other = replace(
+                case,
+                h=Hierarchy(partial(source.residual_gradient, smooth=smooth), h.cost, h.levels),
+            )
             price, said, run = rival(other, eps, True)
             if price < best[0]:
                 best = (
@@ -173,7 +193,9 @@ def stopped(size: int = 600, unknowns: int = 16) -> tuple[Case, dict[str, Callab
     left = {k: (1 - inner) ** (8**k) for k in range(1, 7)}
     steps, polynomials = {k: math.ceil(8 ** (k / 2)) for k in left}, {}
     y, before = np.ones(size), np.ones(size)
-    for t in range(max(steps.values())):  # Nesterov's method on the inner problem, eigenvalue by eigenvalue
+    for t in range(
+        max(steps.values())
+    ):  # Nesterov's method on the inner problem, eigenvalue by eigenvalue
         z = y + t / (t + 3) * (y - before)
         y, before = (1 - inner) * z, y
         polynomials[t + 1] = y
@@ -241,7 +263,8 @@ def searched() -> list[dict]:
             {
                 "problem": case.name,
                 "target": target,
-                "telescope": row(case, *found) | {"loss": None if math.isnan(loss) else round(loss, 2)},
+                "telescope": row(case, *found)
+                | {"loss": None if math.isnan(loss) else round(loss, 2)},
                 "tool": tool(case, eps),
                 "rivals": {name: row(case, *found) for name, found in methods.items()},
             }
@@ -254,8 +277,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    about = {"command": "python -m mlgd.experiment.inhabitants --out book/data/inhabitants.json", "machine": machine()}
-    given.out.write_text(json.dumps({"about": about, "rows": searched()}, indent=0) + "\n", encoding="utf-8")
+    about = {
+        "command": "python -m mlgd.experiment.inhabitants --out book/data/inhabitants.json",
+        "machine": machine(),
+    }
+    given.out.write_text(
+        json.dumps({"about": about, "rows": searched()}, indent=0) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

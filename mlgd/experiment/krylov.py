@@ -16,7 +16,9 @@ import numpy as np
 from .fields import LEVELS, Family, Instances
 from .responses import BELOW
 
-PATIENCE = 15  # steps without a smaller loss after which a solve is taken to have ended at its smallest
+PATIENCE = (
+    15  # steps without a smaller loss after which a solve is taken to have ended at its smallest
+)
 MOST = 3000  # steps of a solve; the cheapest chains seldom take as many
 
 
@@ -28,10 +30,15 @@ class Chain:
 
     def price(self, gamma: float) -> float:
         """One fine gradient, one of the base where it is another, and one per step, for each solve."""
-        return sum(2.0 ** (gamma * k) + (steps + (b != k)) * 2.0 ** (gamma * b) for k, b, steps in self.solves)
+        return sum(
+            2.0 ** (gamma * k) + (steps + (b != k)) * 2.0 ** (gamma * b)
+            for k, b, steps in self.solves
+        )
 
 
-def solve(instances: Instances, y: np.ndarray, fine: int, base: int, steps: int, goal: float = -1.0):
+def solve(
+    instances: Instances, y: np.ndarray, fine: int, base: int, steps: int, goal: float = -1.0
+):
     """The points after at most `steps` steps, ending where the mean loss is at most `goal`; the number of steps made.
 
     Without a goal all steps are made. A direction without curvature ends its row's solve.
@@ -75,14 +82,22 @@ def tuned(f: Family, seeds, eps: float, corrected: bool, gammas) -> dict[float, 
         if corrected:
             options = [
                 ([(k, base) for k in [k for k in ladder if k > base] + [finest] * again], patience)
-                for base, again, patience in product(range(max(0, finest - 6), finest), range(5), (1.5, 4.0))
+                for base, again, patience in product(
+                    range(max(0, finest - 6), finest), range(5), (1.5, 4.0)
+                )
             ]
         else:
-            options = [([(k, k) for k in ladder[i:]], patience) for i in range(len(ladder)) for patience in (1.2, 3.0)]
+            options = [
+                ([(k, k) for k in ladder[i:]], patience)
+                for i in range(len(ladder))
+                for patience in (1.2, 3.0)
+            ]
         for option, patience in options:
             chain = _hindsight(f, Instances(f, seeds), option, eps, patience, gammas, best)
             if chain is not None:
-                best |= {g: chain for g in gammas if g not in best or chain.price(g) < best[g].price(g)}
+                best |= {
+                    g: chain for g in gammas if g not in best or chain.price(g) < best[g].price(g)
+                }
     return best
 
 

@@ -60,13 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--m", type=int, default=65536, help="rows; k_max is m/4 and n is 64 m")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
-    parser.add_argument("--dask", action="store_true", help="on a local dask cluster of that many workers")
+    parser.add_argument(
+        "--dask", action="store_true", help="on a local dask cluster of that many workers"
+    )
     parser.add_argument("--folder", default="results/large", help="where results of tasks are kept")
     parser.add_argument("--out", required=True, help="the file of the result")
     options = parser.parse_args(arguments)
     k_max, n = sizes(options.m)
     design = Design(m=options.m, n=n, seed=options.seed, pairs=True)
-    meter = Meter(options.m * (2.0 * n + 24 * k_max))  # two passes, and some two dozen over the first k_max columns
+    meter = Meter(
+        options.m * (2.0 * n + 24 * k_max)
+    )  # two passes, and some two dozen over the first k_max columns
     if options.dask:
         from distributed import Client, LocalCluster
 
@@ -74,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             LocalCluster(options.workers, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):
-            result = biases(design, k_max, STEPS, client.get_executor(), options.folder, meter, options.workers)
+            result = biases(
+                design, k_max, STEPS, client.get_executor(), options.folder, meter, options.workers
+            )
     else:
         result = biases(design, k_max, STEPS, None, options.folder, meter, options.workers)
     command = f"python -m mlgd.experiment.large --m {options.m} --seed {options.seed}"

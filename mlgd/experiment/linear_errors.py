@@ -53,23 +53,32 @@ class Affine:
     @cached_property
     def zeros(self) -> np.ndarray:
         """Where each level vanishes."""
-        return np.array([np.linalg.solve(m, -c) for m, c in zip(self.matrix, self.offset, strict=True)])
+        return np.array(
+            [np.linalg.solve(m, -c) for m, c in zip(self.matrix, self.offset, strict=True)]
+        )
 
     def unit(self, eps: float) -> int:
         """The coarsest level whose zero has loss at most eps: its price is "one gradient"."""
         good = np.flatnonzero(self.floors <= eps)
         if not good.size:
-            raise ValueError(f"no level of this instance has a zero of loss {eps:g}: draw it with more levels")
+            raise ValueError(
+                f"no level of this instance has a zero of loss {eps:g}: draw it with more levels"
+            )
         return int(good[0])
 
     def hierarchy(self, accuracy=None) -> Hierarchy:
         """The same as a Hierarchy in e."""
         return Hierarchy(
-            lambda k, e: self.matrix[k] @ e + self.offset[k], lambda k: self.price[k], range(self.price.size), accuracy
+            lambda k, e: self.matrix[k] @ e + self.offset[k],
+            lambda k: self.price[k],
+            range(self.price.size),
+            accuracy,
         )
 
 
-def instance(kappa: float, gamma: float, seed: int, levels: int = 14, d: int = 60, size: float = 0.1) -> Affine:
+def instance(
+    kappa: float, gamma: float, seed: int, levels: int = 14, d: int = 60, size: float = 0.1
+) -> Affine:
     """One random member of the family."""
     rng = np.random.default_rng([seed, 13])
     spectrum = np.geomspace(1 / kappa, 1, d)
@@ -80,7 +89,11 @@ def instance(kappa: float, gamma: float, seed: int, levels: int = 14, d: int = 6
     w = np.array([_orthogonal(rng, d) for _ in range(levels)])
     turn = scale[:, None, None] * w / np.linalg.norm(e0)
     return Affine(
-        spectrum, e0, np.diag(spectrum) + turn, scale[:, None] * u - turn @ e0, 2.0 ** (gamma * np.arange(levels))
+        spectrum,
+        e0,
+        np.diag(spectrum) + turn,
+        scale[:, None] * u - turn @ e0,
+        2.0 ** (gamma * np.arange(levels)),
     )
 
 
@@ -138,11 +151,17 @@ class Sampling:
     p: np.ndarray  # of the levels base + 1, ..., finest
 
     @classmethod
-    def cheapest(cls, base: int, finest: int, squares: np.ndarray, price: np.ndarray, variance: float) -> "Sampling":
+    def cheapest(
+        cls, base: int, finest: int, squares: np.ndarray, price: np.ndarray, variance: float
+    ) -> "Sampling":
         """Water filling: the cheapest p with sum (1/p_k - 1) squares[k] <= variance, an increment paying for two levels."""
         tail = slice(base + 1, finest + 1)
         pairs = price[tail] + price[base:finest]
-        return cls(base, finest, water_filling(squares[tail], pairs, variance) if finest > base else np.zeros(0))
+        return cls(
+            base,
+            finest,
+            water_filling(squares[tail], pairs, variance) if finest > base else np.zeros(0),
+        )
 
     @property
     def looked(self) -> np.ndarray:
@@ -168,7 +187,9 @@ class Sampling:
         }
 
 
-def anchored_path(family: Affine, start: Moments, eta: float, draw: Sampling, every: int = 1) -> Iterator[Moments]:
+def anchored_path(
+    family: Affine, start: Moments, eta: float, draw: Sampling, every: int = 1
+) -> Iterator[Moments]:
     """The exact moments of y <- y - eta g(y) with the anchored telescope at r = the (random) start, every so many steps.
 
     With z = y - r and w = (r, 1):  z <- P z + Q w - eta sum_k (B_k/p_k - 1) N_k z,  and w stays.
@@ -198,7 +219,9 @@ def plain_path(
     keep = np.eye(d) - eta * m
     noise = _stack(family, draw, eta)
     drawn = slice(draw.base + 1, draw.finest + 1)
-    shifts = (eta * np.sqrt(1 / draw.p - 1))[:, None] * np.diff(family.offset, axis=0, prepend=0.0)[drawn]
+    shifts = (eta * np.sqrt(1 / draw.p - 1))[:, None] * np.diff(family.offset, axis=0, prepend=0.0)[
+        drawn
+    ]
     mean, yy = start.mean, start.second
     ya, aa, am, mass = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), 0.0
     while True:
@@ -246,4 +269,6 @@ def affine(hessian, minimizer, start, matrices, offsets, price) -> Affine:
     beta = values[-1]
     turned = vectors.T @ np.asarray(matrices) @ vectors / beta
     shifted = (np.asarray(matrices) @ minimizer + offsets) @ vectors / beta
-    return Affine(values / beta, vectors.T @ (start - minimizer), turned, shifted, np.asarray(price, float))
+    return Affine(
+        values / beta, vectors.T @ (start - minimizer), turned, shifted, np.asarray(price, float)
+    )

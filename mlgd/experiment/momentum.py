@@ -54,14 +54,19 @@ def worst_losses(plans: Sequence[Plan], slack: float = 1.0, points: int = 7) -> 
     Bias of norm delta with the worst sign at every step, noise of variance sigma^2, both times `slack`; exact second moments
     in one direction, followed through the restarts.
     """
-    shapes = np.array([(p.stages[0].steps, p.stages[-1].steps) for p in plans])  # all stages but the last are alike
+    shapes = np.array(
+        [(p.stages[0].steps, p.stages[-1].steps) for p in plans]
+    )  # all stages but the last are alike
     eta, mu, beta = (
-        np.array([[v] for v in c]) for c in zip(*((p.eta, p.problem.mu, p.problem.beta) for p in plans), strict=True)
+        np.array([[v] for v in c])
+        for c in zip(*((p.eta, p.problem.mu, p.problem.beta) for p in plans), strict=True)
     )
     curvature = np.clip(np.geomspace(0.1, 1000, points) / (eta * shapes[:, 1:] ** 2), mu, beta)
     tables = np.empty((len(plans), 2, 3, points))
     lengths = np.log2(shapes).astype(int)
-    for length in np.unique(lengths):  # runs of similar length together, so that short ones do not wait
+    for length in np.unique(
+        lengths
+    ):  # runs of similar length together, so that short ones do not wait
         who, which = np.nonzero(lengths == length)
         r = Response.at(curvature[who], shapes[who, which][:, None], eta[who])
         tables[who, which] = np.stack([np.abs(r.start), r.changing, r.noise], axis=1)
@@ -70,7 +75,9 @@ def worst_losses(plans: Sequence[Plan], slack: float = 1.0, points: int = 7) -> 
         square = np.full(points, p.problem.d0**2)
         for j, s in enumerate(p.stages):
             start, changing, noise = tables[i, int(j == len(p.stages) - 1)]
-            square = (start * np.sqrt(square) + slack * s.delta * changing) ** 2 + (slack * s.sigma) ** 2 * noise
+            square = (start * np.sqrt(square) + slack * s.delta * changing) ** 2 + (
+                slack * s.sigma
+            ) ** 2 * noise
         worst[i] = (curvature[i] / 2 * square).max() / p.eps
     return worst
 
@@ -78,14 +85,20 @@ def worst_losses(plans: Sequence[Plan], slack: float = 1.0, points: int = 7) -> 
 def sold(bill: Plan) -> Problem:
     """The accelerated plan's problem with every accuracy on sale: its ladder begins where all its telescopes draw a level with certainty."""
     rate = bill.problem.gamma
-    starts = [F.value(F.START[F.regime(rate)], delta=s.delta, sigma=s.sigma, gamma=rate) for s in bill.stages]
+    starts = [
+        F.value(F.START[F.regime(rate)], delta=s.delta, sigma=s.sigma, gamma=rate)
+        for s in bill.stages
+    ]
     finest = min(math.ceil(-math.log2(s.delta)) for s in bill.stages)
     return replace(bill.problem, first=min(math.floor(min(starts)), finest))
 
 
 def price(bill: Plan, problem: Problem) -> float:
     """The exact expected price of the plan's stages on the ladder of `problem`."""
-    calls = [Telescope.for_accuracy(problem.prices(s.delta), s.delta, s.sigma, problem.gamma) for s in bill.stages]
+    calls = [
+        Telescope.for_accuracy(problem.prices(s.delta), s.delta, s.sigma, problem.gamma)
+        for s in bill.stages
+    ]
     return sum(s.steps * call.expected_cost() for s, call in zip(bill.stages, calls, strict=True))
 
 
@@ -99,7 +112,9 @@ def bounds(bill: Plan) -> tuple[float, float]:
     else:
         scale, coarse = (F.c * F.d0 / F.eps) ** F.gamma, F.COARSE_SIMILAR
     tail = F.value(F.SIMILAR_FACTOR[problem.regime], T=max(steps), **numbers)
-    return tail * F.value(F.ROUNDED, T=min(steps), **numbers) * F.value(scale, **numbers), F.value(coarse, **numbers)
+    return tail * F.value(F.ROUNDED, T=min(steps), **numbers) * F.value(scale, **numbers), F.value(
+        coarse, **numbers
+    )
 
 
 def extremes(count: int, seed: int) -> list[tuple[Problem, float]]:
@@ -108,14 +123,23 @@ def extremes(count: int, seed: int) -> list[tuple[Problem, float]]:
     out = []
     for i in range(count):
         c = 10 ** rng.choice([-3.0, 3.0, rng.uniform(-3, 3)], p=[0.15, 0.15, 0.7])
-        gamma = float(rng.choice([2.0, 2.01, 1.99, 6.0, rng.uniform(0.01, 6)], p=[0.1, 0.05, 0.05, 0.05, 0.75]))
+        gamma = float(
+            rng.choice(
+                [2.0, 2.01, 1.99, 6.0, rng.uniform(0.01, 6)], p=[0.1, 0.05, 0.05, 0.05, 0.75]
+            )
+        )
         kappa = 10 ** rng.choice([0.0, 8.0, rng.uniform(0, 8)], p=[0.1, 0.01, 0.89])
         beta, d0 = 10 ** rng.uniform(-3, 3), 10 ** rng.uniform(-2, 2)
         if i % 2:  # eps from the loss of the start to kappa times less
             out.append((Problem(beta=beta, d0=d0, gamma=gamma, c=c), 4 * beta * d0**2 / kappa))
         else:
             share = 10 ** rng.choice([0.0, -8.0, rng.uniform(-8, 0)], p=[0.1, 0.1, 0.8])
-            out.append((Problem(beta=beta, d0=d0, gamma=gamma, c=c, mu=beta / kappa), beta / kappa * d0**2 * share))
+            out.append(
+                (
+                    Problem(beta=beta, d0=d0, gamma=gamma, c=c, mu=beta / kappa),
+                    beta / kappa * d0**2 * share,
+                )
+            )
     return out
 
 
@@ -139,10 +163,14 @@ def moments(bill: Plan, curvature: float) -> float:
     return curvature / 2 * (mean**2 + variance) / bill.eps
 
 
-def repeat(bill: Plan, curvature: float, runs: int, rng, slack: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def repeat(
+    bill: Plan, curvature: float, runs: int, rng, slack: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Losses over eps and prices over the expected price of independent runs on that ladder, delta times `slack`."""
     used = replace(bill, stages=tuple(replace(s, delta=slack * s.delta) for s in bill.stages))
-    h = ladder(bill.problem, bill.problem.prices(min(s.delta for s in bill.stages)).levels, curvature)
+    h = ladder(
+        bill.problem, bill.problem.prices(min(s.delta for s in bill.stages)).levels, curvature
+    )
     start, streams = np.array([bill.problem.d0]), np.random.default_rng(rng).spawn(runs)
     results = [minimize(h, start, used, rng=stream) for stream in streams]
     losses = np.array([curvature / 2 * float(r.y[0]) ** 2 / bill.eps for r in results])
@@ -154,5 +182,7 @@ def printed_price(problem: Problem, eps: float) -> float:
     balance = F.ACCELERATED["strong" if problem.mu else "convex"]
     numbers = {"beta": problem.beta, "d0": problem.d0, "mu": problem.mu, "eps": eps}
     steps, delta, sigma2 = (F.value(balance[name], **numbers) for name in ("T", "delta", "sigma2"))
-    telescope = Telescope.for_accuracy(problem.prices(delta), delta, math.sqrt(sigma2), problem.gamma)
+    telescope = Telescope.for_accuracy(
+        problem.prices(delta), delta, math.sqrt(sigma2), problem.gamma
+    )
     return math.ceil(steps - 1e-9) * telescope.expected_cost()

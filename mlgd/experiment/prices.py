@@ -30,8 +30,12 @@ def known(kappa: float, gamma: float):
     h, y0 = hierarchy(f, gamma, 0)
     report = audit(h, [y0, 0.9 * y0, y0 / 2, 0 * y0], reference=lambda y: f.spectrum * y)
     values = [h.value(k, 0 * y0) for k in range(LEVELS)]
-    increments = {k: Measure(f.spectrum.copy(), (values[k] - values[k - 1]) ** 2) for k in range(1, LEVELS)}
-    measures = Measures(Measure(f.spectrum, (f.spectrum * y0) ** 2), increments, LEVELS - 1, 1 / kappa)
+    increments = {
+        k: Measure(f.spectrum.copy(), (values[k] - values[k - 1]) ** 2) for k in range(1, LEVELS)
+    }
+    measures = Measures(
+        Measure(f.spectrum, (f.spectrum * y0) ** 2), increments, LEVELS - 1, 1 / kappa
+    )
     return replace(report.problem(beta=1.0, d0=f.d0, mu=1 / kappa), measures=measures), report
 
 
@@ -39,7 +43,10 @@ def prices(kappa: float, gamma: float, eps: float, made=None) -> list[float | No
     """The expected price of each method, to seven digits; None where no plan can be made."""
     problem, report = made or known(kappa, gamma)
     try:
-        found = {p.method: p.expected_cost for p in compare(problem, eps, on=report, promise="measured").plans}
+        found = {
+            p.method: p.expected_cost
+            for p in compare(problem, eps, on=report, promise="measured").plans
+        }
     except NotApplicable:
         found = {}
     return [float(f"{found[m]:.7g}") if m in found else None for m in METHODS]
@@ -58,7 +65,9 @@ def main() -> None:
     about = {"command": "python -m mlgd.experiment.prices --out book/data/prices.json", "seed": 0}
     axes = {"kappas": KAPPAS, "gammas": GAMMAS, "targets": TARGETS, "methods": METHODS}
     rows = ",\n".join(json.dumps(row) for row in table)
-    given.out.write_text(f'{{"about": {json.dumps(about)},\n"axes": {json.dumps(axes)},\n"prices": [\n{rows}\n]}}\n')
+    given.out.write_text(
+        f'{{"about": {json.dumps(about)},\n"axes": {json.dumps(axes)},\n"prices": [\n{rows}\n]}}\n'
+    )
 
 
 if __name__ == "__main__":

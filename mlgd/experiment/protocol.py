@@ -17,7 +17,24 @@ from .frontier import Reached, Run, fixed_frontier, fixed_steps, telescope_front
 from .streaming import levels
 
 SEEDS = tuple(range(100, 120))  # named before any of them was run, and reported whatever they say
-WIDE_STEPS = (0, 1, 2, 4, 7, 12, 20, 31, 45, 65, 89, 130, 190, 250, 320, 400)  # sixteen probes; the six are among them
+WIDE_STEPS = (
+    0,
+    1,
+    2,
+    4,
+    7,
+    12,
+    20,
+    31,
+    45,
+    65,
+    89,
+    130,
+    190,
+    250,
+    320,
+    400,
+)  # sixteen probes; the six are among them
 
 
 @dataclass(frozen=True)
@@ -40,7 +57,10 @@ class Protocol:
     fit_from: int = 32
     max_steps: int = 250_000
     max_flops: float = 8e9  # of one telescope run; the fixed level has no limit
-    every: tuple[int, ...] = (1, 100)  # losses are read at every step, and again every hundred steps only
+    every: tuple[int, ...] = (
+        1,
+        100,
+    )  # losses are read at every step, and again every hundred steps only
 
     def __post_init__(self) -> None:
         for name in ("ladder", "seeds", "scales", "shrinks", "probes", "wide_probes", "every"):
@@ -48,16 +68,22 @@ class Protocol:
         Design(self.m, self.n, self.phi, self.rho)  # refuses bad sizes
         ladder, k_max = self.ladder, self.ladder[-1] if self.ladder else 0
         if len(ladder) < 2 or ladder[0] < 1:
-            raise ValueError(f"the ladder needs at least two levels of at least one column; got {ladder}")
+            raise ValueError(
+                f"the ladder needs at least two levels of at least one column; got {ladder}"
+            )
         ratios = [b / a for a, b in pairwise(ladder)]
         if ratios[0] <= 1 or any(r != ratios[0] for r in ratios):
-            raise ValueError(f"the ladder {ladder} is not geometric: its ratios are {[round(r, 3) for r in ratios]}")
+            raise ValueError(
+                f"the ladder {ladder} is not geometric: its ratios are {[round(r, 3) for r in ratios]}"
+            )
         if k_max > self.m:
             raise ValueError(
                 f"k_max={k_max} exceeds m={self.m}: past m columns a level fits b exactly and has no floor"
             )
         if k_max > self.n:
-            raise ValueError(f"n={self.n} is smaller than k_max={k_max}: the design must be longer than its levels")
+            raise ValueError(
+                f"n={self.n} is smaller than k_max={k_max}: the design must be longer than its levels"
+            )
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"give at least one seed, each once; got {self.seeds}")
         if not self.scales or min(self.scales) < 1:
@@ -67,9 +93,13 @@ class Protocol:
         if not self.shrinks or not all(0 < s <= 1 for s in self.shrinks):
             raise ValueError(f"steps are fractions in (0, 1] of 1/(4 beta); got {self.shrinks}")
         if not (self.tightest < self.loosest < 0 and self.targets >= 2):
-            raise ValueError("targets run from 10^loosest down to 10^tightest of L0, with tightest < loosest < 0")
+            raise ValueError(
+                "targets run from 10^loosest down to 10^tightest of L0, with tightest < loosest < 0"
+            )
         if not set(self.probes) <= set(self.wide_probes):
-            raise ValueError(f"the probes {self.probes} must be among the wide probes {self.wide_probes}")
+            raise ValueError(
+                f"the probes {self.probes} must be among the wide probes {self.wide_probes}"
+            )
         if min(self.max_steps, self.max_flops, *self.every) < 1:
             raise ValueError("max_steps, max_flops and the reading intervals must be at least 1")
 
@@ -111,7 +141,9 @@ class SeedResult:
     crossing: float  # mu d0^2 over L0
     distance: float  # d0, from 0 to the minimizer in the first k_max coordinates
     alignment: float  # |u.b| / |b|: how much of b lies along the direction that all columns share
-    floors: dict[int, float]  # smallest loss over L0 in the first k coordinates, on the baseline's ladder
+    floors: dict[
+        int, float
+    ]  # smallest loss over L0 in the first k coordinates, on the baseline's ladder
     smoothness: dict[int, float]  # beta_k on the baseline's ladder
     levels: np.ndarray
     biases: dict[str, np.ndarray]  # 'exact' and 'truncated': wide probe x level
@@ -127,11 +159,16 @@ class SeedResult:
         return {
             "seed": self.seed,
             **{name: _digits(getattr(self, name)) for name in SCALARS},
-            **{name: {str(k): _digits(v) for k, v in getattr(self, name).items()} for name in BY_LEVEL},
+            **{
+                name: {str(k): _digits(v) for k, v in getattr(self, name).items()}
+                for name in BY_LEVEL
+            },
             "levels": self.levels.tolist(),
             "biases": {k: _digits(v) for k, v in self.biases.items()},
             "ladder_biases": _digits(self.ladder_biases),
-            "frontiers": {f"{method} {every}": _pack(r) for (method, every), r in self.frontiers.items()},
+            "frontiers": {
+                f"{method} {every}": _pack(r) for (method, every), r in self.frontiers.items()
+            },
             "limited": {str(k): _pack(r) for k, r in self.limited.items()},
         }
 
@@ -145,7 +182,9 @@ class SeedResult:
             levels=np.array(data["levels"]),
             biases={k: np.array(v) for k, v in data["biases"].items()},
             ladder_biases=np.array(data["ladder_biases"]),
-            frontiers={(names[k][0], int(names[k][1])): _unpack(r) for k, r in data["frontiers"].items()},
+            frontiers={
+                (names[k][0], int(names[k][1])): _unpack(r) for k, r in data["frontiers"].items()
+            },
             limited={int(k): _unpack(r) for k, r in data["limited"].items()},
             seconds={},
         )
@@ -161,12 +200,16 @@ def _digits(values: float | np.ndarray) -> float | list:
 
 
 def _pack(reached: Reached) -> dict:
-    flops, steps = ([None if np.isinf(v) else int(v) for v in a] for a in (reached.flops, reached.steps))
+    flops, steps = (
+        [None if np.isinf(v) else int(v) for v in a] for a in (reached.flops, reached.steps)
+    )
     return {"flops": flops, "steps": steps, "runs": reached.runs}
 
 
 def _unpack(data: dict) -> Reached:
-    flops, steps = (np.array([np.inf if v is None else v for v in data[name]]) for name in ("flops", "steps"))
+    flops, steps = (
+        np.array([np.inf if v is None else v for v in data[name]]) for name in ("flops", "steps")
+    )
     return Reached(flops, steps, [run and Run(*run) for run in data["runs"]])
 
 
@@ -184,7 +227,9 @@ def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
     """Every trajectory of the protocol on one reduced problem."""
     targets, read, m = protocol.losses, protocol.levels, protocol.m
     steps = fixed_steps(problem, protocol.baseline, targets, protocol.shrinks)
-    frontiers = {("fixed", every): fixed_frontier(steps, m, every=every) for every in protocol.every}
+    frontiers = {
+        ("fixed", every): fixed_frontier(steps, m, every=every) for every in protocol.every
+    }
     for form in ("exact", "truncated"):
         reached = telescope_frontier(
             problem,
@@ -212,6 +257,9 @@ def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
         biases={"exact": problem.biases(read), "truncated": problem.biases(read, truncated=True)},
         ladder_biases=problem.biases(protocol.ladder),
         frontiers=frontiers,
-        limited={limit: fixed_frontier(steps, m, limit) for limit in (protocol.max_steps, protocol.max_steps // 5)},
+        limited={
+            limit: fixed_frontier(steps, m, limit)
+            for limit in (protocol.max_steps, protocol.max_steps // 5)
+        },
         seconds={},
     )

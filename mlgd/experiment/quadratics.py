@@ -8,7 +8,9 @@ import numpy as np
 from mlgd.moments import certified_bias, worst
 
 
-def output(lam: np.ndarray, eta: float, window: int, start: np.ndarray, errors: np.ndarray) -> np.ndarray:
+def output(
+    lam: np.ndarray, eta: float, window: int, start: np.ndarray, errors: np.ndarray
+) -> np.ndarray:
     """The output of descent from `start` whose gradient at step s is off by errors[s]."""
     y, mean, first = start, np.zeros_like(start), len(errors) - window
     for s, error in enumerate(errors):
@@ -48,7 +50,10 @@ def attacks(
     start, bias = max(range(n), key=at), max(range(n), key=lasting)
     noise = sum(kick(s) for s in range(steps)) * sigma**2
     sure = worst(lam[-1], lam[0], eta, np.array([window]), np.array([steps - window]))
-    horizon, lag = float(sure.horizon[0, 0]) * d0**2, certified_bias(lam[-1], lam[0], eta, window, steps) * delta**2
+    horizon, lag = (
+        float(sure.horizon[0, 0]) * d0**2,
+        certified_bias(lam[-1], lam[0], eta, window, steps) * delta**2,
+    )
     spread = float(sure.noise[0, 0]) * sigma**2
     together = max(
         loss(output(lam, eta, window, d0 * unit[i], sign * delta * np.tile(unit[i], (steps, 1))))

@@ -15,7 +15,9 @@ from mlgd.hierarchy import Hierarchy
 from mlgd.plans import Plan
 
 
-def trajectory(h: Hierarchy, y0, plan: Plan, loss: Callable, rng=None, max_cost: float | None = None):
+def trajectory(
+    h: Hierarchy, y0, plan: Plan, loss: Callable, rng=None, max_cost: float | None = None
+):
     """Price and loss after every step of one run: arrays (steps,) and (steps, 2), for the last and the averaged iterate."""
     cost, losses = [], []
 
@@ -54,7 +56,9 @@ def judge(costs: np.ndarray, losses: np.ndarray, targets: Sequence[float]) -> np
     worst_ahead = np.maximum.accumulate(mean[::-1])[::-1]
     prices = np.full((3, len(targets)), np.inf)
     for i, target in enumerate(targets):
-        hit = int(np.searchsorted(-worst_ahead, -target))  # worst_ahead falls, so this is the first step for good
+        hit = int(
+            np.searchsorted(-worst_ahead, -target)
+        )  # worst_ahead falls, so this is the first step for good
         if hit <= 0.9 * steps:
             prices[:, i] = np.quantile(costs[:, hit], (0.25, 0.5, 0.75))
     return prices

@@ -17,7 +17,14 @@ from mlgd.moments import Responses
 from .fields import LEVELS, Family
 
 BELOW = 0.9  # of eps: where a method tuned on some instances may end, so that others have a chance to be below eps too
-SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)  # of a stage: its last points that are averaged (0: the last one alone)
+SHARES = (
+    0.0,
+    0.1,
+    0.3,
+    0.5,
+    0.7,
+    1.0,
+)  # of a stage: its last points that are averaged (0: the last one alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +36,20 @@ class Ways:
     bias: np.ndarray  # C^2/d
     noise: np.ndarray  # S/d
     names: list[tuple]
-    jitter: (
-        np.ndarray
-    )  # the mean square by which a coordinate of the gradient comes to move, over that of the noise per step
+    jitter: np.ndarray  # the mean square by which a coordinate of the gradient comes to move, over that of the noise per step
 
     @classmethod
     def descent(cls, f: Family, shares=SHARES) -> "list[Ways]":
         """y <- y - eta g, the mean of the last points; by finest level."""
         steps = np.unique(np.round(np.geomspace(1, 15 * f.kappa, 60)))
-        found = sorted({(eta, float(t), max(1.0, round(w * t))) for eta in (1.0, 1.8) for t in steps for w in shares})
+        found = sorted(
+            {
+                (eta, float(t), max(1.0, round(w * t)))
+                for eta in (1.0, 1.8)
+                for t in steps
+                for w in shares
+            }
+        )
         eta, t, w = (np.array(column) for column in zip(*found, strict=True))
         names = [("descent", e, int(n), int(m)) for e, n, m in found]
 
@@ -46,11 +58,18 @@ class Ways:
                 over="ignore", invalid="ignore"
             ):  # a level that bends the wrong way: its long stages are never taken
                 r = Responses.at(lam, eta, w, t)
-                noise = r.noise if lam.min() > 0 else Responses.at(np.maximum(lam, 1e-3 / f.kappa), eta, w, t).noise
+                noise = (
+                    r.noise
+                    if lam.min() > 0
+                    else Responses.at(np.maximum(lam, 1e-3 / f.kappa), eta, w, t).noise
+                )
                 return np.array([r.start**2, r.lasting**2 / f.d, noise / f.d])
 
         jitter = (eta[:, None] * f.spectrum / (2 - eta[:, None] * f.spectrum)).mean(axis=1)
-        return [cls(t, *np.mean([answers(lam) for lam in signs], axis=0), names, jitter) for signs in _distinct(f)]
+        return [
+            cls(t, *np.mean([answers(lam) for lam in signs], axis=0), names, jitter)
+            for signs in _distinct(f)
+        ]
 
     @classmethod
     def nesterov(cls, f: Family) -> "list[Ways]":
@@ -58,9 +77,16 @@ class Ways:
         etas, distinct = (1.0, 0.3, 0.1), _distinct(f)
         parts = [_nesterov(f, eta, distinct) for eta in etas]
         steps = np.concatenate([part[0] for part in parts])
-        names = [("nesterov", eta, int(t), 1) for eta, part in zip(etas, parts, strict=True) for t in part[0]]
+        names = [
+            ("nesterov", eta, int(t), 1)
+            for eta, part in zip(etas, parts, strict=True)
+            for t in part[0]
+        ]
         answers = np.concatenate([part[1] for part in parts], axis=1)  # (3, settings, levels, d)
-        return [cls(steps, *answers[:, :, k], names, answers[2, :, k] @ f.spectrum**2) for k in range(len(distinct))]
+        return [
+            cls(steps, *answers[:, :, k], names, answers[2, :, k] @ f.spectrum**2)
+            for k in range(len(distinct))
+        ]
 
 
 def _distinct(f: Family) -> np.ndarray:
@@ -72,9 +98,15 @@ def _nesterov(f: Family, eta: float, lam: np.ndarray) -> tuple[np.ndarray, np.nd
     """Steps, and the answers (3, settings, levels, d), means over the signs."""
     ratio = math.sqrt(eta / f.kappa)
     m, x = (1 - ratio) / (1 + ratio), 1 - eta * lam
-    looks = set(np.unique(np.round(np.geomspace(1, 12 * math.sqrt(f.kappa / eta), 60))).astype(int).tolist())
+    looks = set(
+        np.unique(np.round(np.geomspace(1, 12 * math.sqrt(f.kappa / eta), 60))).astype(int).tolist()
+    )
     y = before = np.ones(lam.shape)  # the start, carried on without errors
-    pulse, pulse_before, squares = np.full(lam.shape, eta), np.zeros(lam.shape), np.zeros(lam.shape)  # one error
+    pulse, pulse_before, squares = (
+        np.full(lam.shape, eta),
+        np.zeros(lam.shape),
+        np.zeros(lam.shape),
+    )  # one error
     rows = []
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(1, max(looks) + 1):
@@ -82,7 +114,9 @@ def _nesterov(f: Family, eta: float, lam: np.ndarray) -> tuple[np.ndarray, np.nd
             squares = squares + pulse**2
             pulse, pulse_before = x * (pulse + m * (pulse - pulse_before)), pulse
             if t in looks:
-                rows.append([v.mean(axis=1) for v in (y**2, ((1 - y) / lam) ** 2 / f.d, squares / f.d)])
+                rows.append(
+                    [v.mean(axis=1) for v in (y**2, ((1 - y) / lam) ** 2 / f.d, squares / f.d)]
+                )
     return np.array(sorted(looks)), np.array(rows).swapaxes(0, 1)
 
 
@@ -126,7 +160,12 @@ def stage(
     for finest in range(above + 1, LEVELS):
         ways = by_level[finest % len(by_level)]
         bias, noise = ways.bias @ (lam * f.weight) / 2, ways.noise @ (lam * f.weight) / 2
-        room = goal - ways.start @ (lam * second) / 2 - bias * f.lasting[finest] - noise * f.fresh[finest]
+        room = (
+            goal
+            - ways.start @ (lam * second) / 2
+            - bias * f.lasting[finest]
+            - noise * f.fresh[finest]
+        )
         can = np.flatnonzero(room > 0)
         if not can.size:
             continue
@@ -140,11 +179,15 @@ def stage(
             pairs = cost[drawn] + cost[base:finest] * (np.arange(finest - base) > 0)
             scale = np.sqrt(v * pairs).sum() / (room[can] / noise[can] + v.sum())
             p = scale[:, None] * np.sqrt(v / pairs)
-            moved = ways.jitter[can] * ((1 / p - 1) @ v) / (2 * f.accuracy[finest]) ** 2  # in squares of the grid
+            moved = (
+                ways.jitter[can] * ((1 / p - 1) @ v) / (2 * f.accuracy[finest]) ** 2
+            )  # in squares of the grid
             fits = (p <= 1).all(axis=1) & (moved >= f.dither)
             price = np.where(fits, ways.steps[can] * call_price(cost, base, finest, p), np.inf)
             i = int(price.argmin())
-            best = min(best, (float(price[i]), (can[i], base, finest, tuple(p[i]))), key=lambda b: b[0])
+            best = min(
+                best, (float(price[i]), (can[i], base, finest, tuple(p[i]))), key=lambda b: b[0]
+            )
         if tried == 3:
             break
     if best[0] == math.inf:
@@ -163,7 +206,15 @@ def call_noise(f: Family, s: Stage) -> float:
     return float(f.fresh[s.finest] + sum((1 / q - 1) * w for q, w in zip(s.p, v, strict=True)))
 
 
-def chain(f: Family, ways: list[Ways], last: list[Ways], eps: float, gamma: float, random: bool, stages: bool) -> Found:
+def chain(
+    f: Family,
+    ways: list[Ways],
+    last: list[Ways],
+    eps: float,
+    gamma: float,
+    random: bool,
+    stages: bool,
+) -> Found:
     """The cheapest chain of stages, coarse to fine, whose goals fall by a fixed factor; the last one may average (`last`)."""
     best = NOTHING
     for fall in (4.0, 16.0, 64.0, math.inf) if stages else (math.inf,):
@@ -198,7 +249,11 @@ def linear_methods(
     f: Family, eps: float, gamma: float, made: dict[str, list[Ways]], methods=tuple(LINEAR)
 ) -> dict[str, Found]:
     """Every method whose second moments are exact, tuned in hindsight."""
-    return {m: chain(f, made[w], made[last], eps, gamma, r, s) for m, (w, last, r, s) in LINEAR.items() if m in methods}
+    return {
+        m: chain(f, made[w], made[last], eps, gamma, r, s)
+        for m, (w, last, r, s) in LINEAR.items()
+        if m in methods
+    }
 
 
 def ways(f: Family) -> dict[str, list[Ways]]:
@@ -231,7 +286,9 @@ def _run_stage(instances, y, s: Stage, cost, rng):
         g = values[0]
         for k in range(s.base + 1, top + 1):
             i = k - s.base - 1
-            g = g + np.where(drawn[:, i : i + 1], (values[k - s.base] - values[k - s.base - 1]) / p[i], 0.0)
+            g = g + np.where(
+                drawn[:, i : i + 1], (values[k - s.base] - values[k - s.base - 1]) / p[i], 0.0
+            )
         used = np.concatenate([np.ones((n, 1), bool), drawn], axis=1)
         used[:, :-1] |= drawn
         paid = paid + used @ cost[s.base : s.finest + 1]

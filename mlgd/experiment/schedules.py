@@ -18,7 +18,10 @@ def problems(count: int, rng, smallest: float = 2.01) -> list[tuple[Problem, flo
     """Random strongly convex problems with a target each, from 1e-8 mu d0^2 to beta d0^2; the first sixteen are the corners."""
     rng = np.random.default_rng(rng)
     corners = [*product((-3.0, 3.0), (0.0, 8.0), (0.0, 1.0), (smallest, 6.0))]
-    inside = [(rng.uniform(-3, 3), rng.uniform(0, 8), rng.uniform(), rng.uniform(smallest, 6)) for _ in range(count)]
+    inside = [
+        (rng.uniform(-3, 3), rng.uniform(0, 8), rng.uniform(), rng.uniform(smallest, 6))
+        for _ in range(count)
+    ]
     found = []
     for c, kappa, place, gamma in (corners + inside)[:count]:
         beta, d0 = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-1, 1)
@@ -34,7 +37,10 @@ def every_accuracy(problem: Problem, eps: float) -> Problem:
     """The problem with every accuracy on sale: its ladder begins where the oldest block draws a level with certainty."""
     oldest = plan(problem, eps, "scheduled").stages[0]
     numbers = {"delta": oldest.delta, "sigma": oldest.sigma, "gamma": problem.gamma}
-    return replace(problem, first=math.floor(min(F.value(F.START["HTMC"], **numbers), -math.log2(oldest.delta))))
+    return replace(
+        problem,
+        first=math.floor(min(F.value(F.START["HTMC"], **numbers), -math.log2(oldest.delta))),
+    )
 
 
 def plan_loss(bill: Plan, curvature: float) -> float:
@@ -70,15 +76,24 @@ def errors(levels) -> np.ndarray:
 
 
 def raised(
-    h: Hierarchy, problem: Problem, eps: float, horizon: float, kink: float = 0.0, relax: float = 2.0
+    h: Hierarchy,
+    problem: Problem,
+    eps: float,
+    horizon: float,
+    kink: float = 0.0,
+    relax: float = 2.0,
 ) -> Schedule:
     """The schedule of the book's theorem; the coarsest level fires at max(4 beta, R r_0), R = 1 where the loss is smooth."""
     factor = F.value(F.ROUGH, first=h.levels[0], kink=kink)
-    schedule = proposition_schedule(h, problem.mu, eps, problem.gamma, horizon, 4 * problem.beta / factor, relax)
+    schedule = proposition_schedule(
+        h, problem.mu, eps, problem.gamma, horizon, 4 * problem.beta / factor, relax
+    )
     return _times(schedule, factor)
 
 
-def flat(h: Hierarchy, problem: Problem, eps: float, kink: float = 0.0, lax: float = 1.0) -> Schedule:
+def flat(
+    h: Hierarchy, problem: Problem, eps: float, kink: float = 0.0, lax: float = 1.0
+) -> Schedule:
     """The same without strong convexity: constant accuracies (times `lax`), equal weights."""
     factor, numbers = F.value(F.ROUGH, first=h.levels[0], kink=kink), {"d0": problem.d0, "eps": eps}
     delta, nu2 = (F.value(F.CONVEX_FLOW[name], **numbers) for name in ("delta", "nu2"))
@@ -102,29 +117,45 @@ def _times(schedule: Schedule, factor: float) -> Schedule:
     return replace(schedule, rates=rates)
 
 
-def flow_loss(schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = PIECES) -> float:
+def flow_loss(
+    schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = PIECES
+) -> float:
     """E of curvature/2 y^2 at the output of the jump process, from distance d0; every error as large as it may be.
 
     The generator maps moments to moments linearly: a piece of time is one matrix exponential, with its middle's rates.
     """
     ends = np.concatenate(
-        [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)] + [[horizon]]
+        [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)]
+        + [[horizon]]
     )
     rates = schedule.rates((ends[:-1] + ends[1:]) / 2)
     offsets = errors(schedule.levels)  # A_k(y) = curvature y + offset
     increments = np.diff(offsets, prepend=0.0)
     used = rates > 0
     bias = offsets[used.sum(axis=0) - 1]
-    noise = np.divide(increments[:, None] ** 2, rates, out=np.zeros_like(rates), where=used).sum(axis=0)
+    noise = np.divide(increments[:, None] ** 2, rates, out=np.zeros_like(rates), where=used).sum(
+        axis=0
+    )
     inverse, weight, one = 1 / rates[0], schedule.weight, np.ones_like(bias)
-    generator = np.zeros((bias.size, 7, 7))  # 1, y, y^2, sum, sum y, sum^2, mass; d sum = (y - weight sum) dt
+    generator = np.zeros(
+        (bias.size, 7, 7)
+    )  # 1, y, y^2, sum, sum y, sum^2, mass; d sum = (y - weight sum) dt
     entries = {
-        (1, 0): -bias, (1, 1): -curvature * one,
-        (2, 0): noise, (2, 1): 2 * (curvature * offsets[0] * inverse - bias), (2, 2): curvature**2 * inverse - 2 * curvature,
-        (3, 1): one, (3, 3): -weight * one,
-        (4, 2): one, (4, 3): -bias, (4, 4): -(curvature + weight) * one,
-        (5, 4): 2 * one, (5, 5): -2 * weight * one, (6, 0): one, (6, 6): -weight * one,
-    }  # fmt: skip
+        (1, 0): -bias,
+        (1, 1): -curvature * one,
+        (2, 0): noise,
+        (2, 1): 2 * (curvature * offsets[0] * inverse - bias),
+        (2, 2): curvature**2 * inverse - 2 * curvature,
+        (3, 1): one,
+        (3, 3): -weight * one,
+        (4, 2): one,
+        (4, 3): -bias,
+        (4, 4): -(curvature + weight) * one,
+        (5, 4): 2 * one,
+        (5, 5): -2 * weight * one,
+        (6, 0): one,
+        (6, 6): -weight * one,
+    }
     for place, value in entries.items():
         generator[(slice(None), *place)] = value
     d0 = problem.d0
@@ -136,7 +167,9 @@ def flow_loss(schedule: Schedule, problem: Problem, horizon: float, curvature: f
 
 def _exponentials(matrices: np.ndarray, terms: int = 12) -> np.ndarray:
     """The exponential of each matrix of a stack: Taylor's series of a small part of it, squared back."""
-    squarings = max(0, math.ceil(math.log2(max(1e-300, float(np.abs(matrices).sum(axis=2).max())))) + 2)
+    squarings = max(
+        0, math.ceil(math.log2(max(1e-300, float(np.abs(matrices).sum(axis=2).max())))) + 2
+    )
     small, out = matrices / 2.0**squarings, np.eye(matrices.shape[1]) + np.zeros_like(matrices)
     for k in range(terms, 0, -1):
         out = np.eye(matrices.shape[1]) + small @ out / k
@@ -159,7 +192,12 @@ class Setting:
 
 
 def setting(
-    problem: Problem, eps: float, sold: bool = False, kink: float = 0.0, relax: float = 2.0, longer: float = 1.0
+    problem: Problem,
+    eps: float,
+    sold: bool = False,
+    kink: float = 0.0,
+    relax: float = 2.0,
+    longer: float = 1.0,
 ) -> Setting:
     """The theorem's process; mu = 0: constant accuracies. The horizon is `longer` times the shortest.
 
@@ -170,21 +208,31 @@ def setting(
     allowed, share = (F.SCHEDULE, 2.0) if strong else (F.CONVEX_FLOW, 1.0)
     numbers = {"mu": problem.mu, "d0": problem.d0, "eps": eps}
     horizon = longer * F.value(F.FLOW_HORIZON if strong else allowed["horizon"], **numbers)
-    delta, nu2 = (F.value(allowed[name], horizon=horizon, t=0.0, **numbers) for name in ("delta", "nu2"))
-    if sold:  # the scheduled rate of the first level is at least 4 beta from the start on, and R = 1
+    delta, nu2 = (
+        F.value(allowed[name], horizon=horizon, t=0.0, **numbers) for name in ("delta", "nu2")
+    )
+    if (
+        sold
+    ):  # the scheduled rate of the first level is at least 4 beta from the start on, and R = 1
         square = max(delta**2 / share, 4 * problem.beta * nu2 / (9 * share), 2 * kink**2 / 7)
         problem = replace(problem, first=math.floor(-math.log2(square) / 2))
     h = problem.prices(
-        F.value(allowed["delta"], t=horizon, horizon=horizon, **numbers) / math.sqrt(relax if strong else 1.0)
+        F.value(allowed["delta"], t=horizon, horizon=horizon, **numbers)
+        / math.sqrt(relax if strong else 1.0)
     )
     if strong:
         return Setting(h, raised(h, problem, eps, horizon, kink, relax), horizon)
     return Setting(h, flat(h, problem, eps, kink, math.sqrt(2 / relax)), horizon)
 
 
-def flow_bill(problem: Problem, eps: float, sold: bool = False, kink: float = 0.0) -> tuple[float, float, float]:
+def flow_bill(
+    problem: Problem, eps: float, sold: bool = False, kink: float = 0.0
+) -> tuple[float, float, float]:
     """The exact price of the theorem's jump process, its bound with every accuracy on sale, and what the coarsest level adds."""
-    case, rough = setting(problem, eps, sold, kink), F.COARSE_ROUGH if problem.mu else F.COARSE_CONVEX_ROUGH
+    case, rough = (
+        setting(problem, eps, sold, kink),
+        F.COARSE_ROUGH if problem.mu else F.COARSE_CONVEX_ROUGH,
+    )
     coarse = rough if kink or not problem.mu else F.COARSE_FLOW
     numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0")}
     numbers |= {"eps": eps, "horizon": case.horizon, "kink": kink, "first": case.h.levels[0]}
@@ -197,7 +245,11 @@ def plan_bill(problem: Problem, eps: float) -> tuple[float, float, float]:
     bill = plan(problem, eps, "scheduled")
     numbers = {name: getattr(problem, name) for name in ("beta", "mu", "gamma", "c", "d0", "first")}
     numbers |= {"eps": eps, "eta": bill.eta}
-    return bill.expected_cost, F.value(F.EXECUTED_DISCRETE, **numbers), F.value(F.COARSE_DISCRETE, **numbers)
+    return (
+        bill.expected_cost,
+        F.value(F.EXECUTED_DISCRETE, **numbers),
+        F.value(F.COARSE_DISCRETE, **numbers),
+    )
 
 
 def over(bills: list[tuple[float, float, float]], share: float) -> float:
@@ -215,17 +267,23 @@ def reached(problem: Problem, eps: float, lax: float = 1.0) -> float:
 def flowed(problem: Problem, eps: float, lax: float = 1.0, sold: bool = False) -> float:
     """The same for the jump process; mu = 0: on parabolas of curvature beta, beta/1000 and beta/10^6."""
     case = setting(problem, eps, sold, relax=2 / lax**2)
-    curvatures = (problem.mu, problem.beta) if problem.mu else problem.beta / np.array([1.0, 1e3, 1e6])
+    curvatures = (
+        (problem.mu, problem.beta) if problem.mu else problem.beta / np.array([1.0, 1e3, 1e6])
+    )
     return max(flow_loss(case.schedule, problem, case.horizon, q) for q in curvatures) / eps
 
 
 # --- a kink that matters ------------------------------------------------------------------------------------------
 
-LASSO = Problem(beta=2.0, mu=1.0, d0=0.5, gamma=3.0, c=0.13)  # 1/2 |y - p|^2 + 3 |y|_1: beta stands for B = 2
+LASSO = Problem(
+    beta=2.0, mu=1.0, d0=0.5, gamma=3.0, c=0.13
+)  # 1/2 |y - p|^2 + 3 |y|_1: beta stands for B = 2
 KINK = math.sqrt(8 * 3.0**2 * 4)
 
 
-def lasso_gaps(count: int, rng, kink: float, begin: int, eps: float = 0.25) -> tuple[np.ndarray, float]:
+def lasso_gaps(
+    count: int, rng, kink: float, begin: int, eps: float = 0.25
+) -> tuple[np.ndarray, float]:
     """Losses above the minimum over eps of runs on the LASSO, and their expected price.
 
     The ladder begins at the level `begin`; the coarsest level fires as often as a kink of this size asks. Two entries of the
@@ -234,11 +292,15 @@ def lasso_gaps(count: int, rng, kink: float, begin: int, eps: float = 0.25) -> t
     center, penalty = np.array([48.0, 2.4, -36.0, 1.2]), 3.0
     solution = np.sign(center) * np.maximum(np.abs(center) - penalty, 0.0)
     smooth = biased(lambda y: y - center, LASSO.gamma, LASSO.c, range(begin, 9), alternate=True)
-    h = Hierarchy(lambda k, y: smooth.evaluate(k, y) + penalty * np.sign(y), smooth.cost, smooth.levels)
+    h = Hierarchy(
+        lambda k, y: smooth.evaluate(k, y) + penalty * np.sign(y), smooth.cost, smooth.levels
+    )
     horizon = F.value(F.FLOW_HORIZON, mu=1.0, d0=LASSO.d0, eps=eps)
     schedule = raised(h, LASSO, eps, horizon, kink)
     streams = np.random.default_rng(rng).spawn(count)
-    ends = np.array([flow(h, solution + np.eye(4)[0] / 2, schedule, horizon, stream).y for stream in streams])
+    ends = np.array(
+        [flow(h, solution + np.eye(4)[0] / 2, schedule, horizon, stream).y for stream in streams]
+    )
     losses = ((ends - center) ** 2).sum(axis=1) / 2 + penalty * np.abs(ends).sum(axis=1)
     least = ((solution - center) ** 2).sum() / 2 + penalty * np.abs(solution).sum()
     return (losses - least) / eps, schedule.expected_cost(h, horizon)

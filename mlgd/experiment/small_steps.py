@@ -22,7 +22,9 @@ def walk(h: Hierarchy, rates: Sequence[float], start: np.ndarray, step: float, h
     return np.array([*path, (horizon, *point)]), longest
 
 
-def longest_jump(h: Hierarchy, rates: Sequence[float], start: np.ndarray, horizon: float, rng) -> float:
+def longest_jump(
+    h: Hierarchy, rates: Sequence[float], start: np.ndarray, horizon: float, rng
+) -> float:
     """The longest move of the jump process in the second half of its events."""
     points = []
     watched = Hierarchy(lambda k, y: points.append(y.copy()) or h.evaluate(k, y), h.cost, h.levels)
@@ -31,7 +33,9 @@ def longest_jump(h: Hierarchy, rates: Sequence[float], start: np.ndarray, horizo
     return float(np.linalg.norm(late, axis=1).max())
 
 
-def long_share(h: Hierarchy, rates: Sequence[float], start: np.ndarray, step: float, length: float) -> float:
+def long_share(
+    h: Hierarchy, rates: Sequence[float], start: np.ndarray, step: float, length: float
+) -> float:
     """The share of a call's variance that moves longer than `length` carry: exact, all draws enumerated."""
     return _share(Telescope(h, step * np.asarray(rates)), start, step, length)
 
@@ -44,7 +48,10 @@ def coin_share(start: np.ndarray, step: float, length: float) -> float:
 
 def _share(telescope: Telescope, start: np.ndarray, step: float, length: float) -> float:
     mean = telescope.mean(start)
-    moves = [(p, step * float(np.linalg.norm(draw.value - mean))) for p, draw in telescope.outcomes(start)]
+    moves = [
+        (p, step * float(np.linalg.norm(draw.value - mean)))
+        for p, draw in telescope.outcomes(start)
+    ]
     return sum(p * m**2 for p, m in moves if m > length) / sum(p * m**2 for p, m in moves)
 
 

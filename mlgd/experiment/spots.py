@@ -18,7 +18,10 @@ from . import affine, anchoring
 from .fields import KINDS, LEVELS, TARGETS, Family, Instances
 from .responses import Found, linear_methods, run, ways
 
-RUNS, OVER = 32, 4  # on smooth errors the runs are spread over so many instances, whose moments are exact
+RUNS, OVER = (
+    32,
+    4,
+)  # on smooth errors the runs are spread over so many instances, whose moments are exact
 CELLS = [
     (3.0, 1e2, 0),
     (6.0, 1e2, 1),
@@ -29,18 +32,29 @@ CELLS = [
     (4.0, 1e4, 0),
     (8.0, 1e4, 0),
 ]
-LINEAR = ("Nesterov, coarse to fine", "plain telescope", "accelerated telescope", "scheduled telescope")
+LINEAR = (
+    "Nesterov, coarse to fine",
+    "plain telescope",
+    "accelerated telescope",
+    "scheduled telescope",
+)
 # instances that nothing was tuned on, and that the tool's author did not look at
 TOOL = (*range(300, 310), *range(400, 410))
-PATIENCE = 100_000  # evaluations after which a run of the tool is broken off (its status is then "failed")
+PATIENCE = (
+    100_000  # evaluations after which a run of the tool is broken off (its status is then "failed")
+)
 
 
-def compared(losses: np.ndarray, prices: np.ndarray, loss: float, price: float, eps: float, unit: float) -> dict:
+def compared(
+    losses: np.ndarray, prices: np.ndarray, loss: float, price: float, eps: float, unit: float
+) -> dict:
     """Means, quartiles and distances from the prediction in standard errors."""
 
     def errors(sample, predicted):
         se = sample.std(ddof=1) / math.sqrt(sample.size)
-        exact = abs(sample.mean() - predicted) <= 1e-9 * predicted  # nothing random: no error to divide by
+        exact = (
+            abs(sample.mean() - predicted) <= 1e-9 * predicted
+        )  # nothing random: no error to divide by
         return 0.0 if exact else float((sample.mean() - predicted) / se)
 
     return {
@@ -65,17 +79,33 @@ def runs(gamma: float, kappa: float, eps: float, seed: int = 0) -> list[dict]:
             found: Found
             if kind == "fresh":
                 found = linear_methods(f, eps, gamma, made, (method,))[method]
-                losses, prices = run(Instances(f, range(1000, 1000 + RUNS)), found, gamma, [20261116, seed])
+                losses, prices = run(
+                    Instances(f, range(1000, 1000 + RUNS)), found, gamma, [20261116, seed]
+                )
             else:
                 found = affine.tuned(f, fixed, method, made, eps, gamma)
-                again = [run(Instances(f, range(OVER)), found, gamma, [20261116, seed, i]) for i in range(RUNS // OVER)]
+                again = [
+                    run(Instances(f, range(OVER)), found, gamma, [20261116, seed, i])
+                    for i in range(RUNS // OVER)
+                ]
                 losses, prices = (np.concatenate(column) for column in zip(*again, strict=True))
             row = compared(losses, prices, found.loss, found.price, eps, unit)
-            rows.append({"kind": kind, "gamma": gamma, "kappa": kappa, "eps": eps, "method": method, **row})
+            rows.append(
+                {"kind": kind, "gamma": gamma, "kappa": kappa, "eps": eps, "method": method, **row}
+            )
     price, epochs = anchoring.cheapest(fixed, eps, gamma)
     losses, prices = anchoring.run(fixed, epochs, gamma, RUNS, [20261116, seed])
     row = compared(losses, prices, anchoring.reported(fixed, epochs), price, eps, unit)
-    rows.append({"kind": "smooth", "gamma": gamma, "kappa": kappa, "eps": eps, "method": "anchored telescope", **row})
+    rows.append(
+        {
+            "kind": "smooth",
+            "gamma": gamma,
+            "kappa": kappa,
+            "eps": eps,
+            "method": "anchored telescope",
+            **row,
+        }
+    )
     return rows
 
 
@@ -92,7 +122,9 @@ def hierarchy(f: Family, gamma: float, seed: int) -> tuple[Hierarchy, np.ndarray
             )
         return i.gradients([k], y[None])[0, 0]
 
-    return Hierarchy(evaluate, lambda k: 2.0 ** (gamma * k), range(LEVELS), lambda k: f.accuracy[k]), i.start[0]
+    return Hierarchy(
+        evaluate, lambda k: 2.0 ** (gamma * k), range(LEVELS), lambda k: f.accuracy[k]
+    ), i.start[0]
 
 
 def tool(kind: str, gamma: float, kappa: float, eps: float, seeds=TOOL) -> dict:
@@ -123,8 +155,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--part", choices=("runs", "tool"), action="append")
     given = parser.parse_args()
-    made = json.loads(given.out.read_text(encoding="utf-8")) if given.part and given.out.exists() else {}
-    made["about"] = {"command": "python -m mlgd.experiment.spots --out book/data/spots.json", "seed": 20261116}
+    made = (
+        json.loads(given.out.read_text(encoding="utf-8"))
+        if given.part and given.out.exists()
+        else {}
+    )
+    made["about"] = {
+        "command": "python -m mlgd.experiment.spots --out book/data/spots.json",
+        "seed": 20261116,
+    }
     for part in given.part or ("runs", "tool"):
         made[part] = []
         for gamma, kappa, target in CELLS:

@@ -32,7 +32,9 @@ class Store:
         key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:12]
         self.folder = Path(folder) / key
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "made_by.json").write_text(json.dumps(made_by, indent=1, sort_keys=True) + "\n")
+        (self.folder / "made_by.json").write_text(
+            json.dumps(made_by, indent=1, sort_keys=True) + "\n"
+        )
 
     def save(self, name: str, body: bytes) -> None:
         partial = self.folder / f"{name}.{os.getpid()}.partial"
@@ -49,7 +51,10 @@ class Store:
             return None
         content = path.read_bytes()
         if hashlib.sha256(content[DIGEST:]).hexdigest().encode() != content[:DIGEST]:
-            warnings.warn(f"{path.name} is damaged: its digest does not match; it is computed again", stacklevel=2)
+            warnings.warn(
+                f"{path.name} is damaged: its digest does not match; it is computed again",
+                stacklevel=2,
+            )
             return None
         return content[DIGEST:]
 
@@ -67,7 +72,9 @@ def read_signed(path: str | os.PathLike) -> object:
     record = json.loads(Path(path).read_text())
     body = json.dumps(record["result"], sort_keys=True)
     if hashlib.sha256(body.encode()).hexdigest() != record["checksum"]:
-        raise ValueError(f"{path}: the checksum is not that of the numbers; {record['command']} makes them again")
+        raise ValueError(
+            f"{path}: the checksum is not that of the numbers; {record['command']} makes them again"
+        )
     return record["result"]
 
 

@@ -117,7 +117,9 @@ class Biases:
     losses: np.ndarray  # at the probes
     smoothness: float  # beta of the first k_max columns
     lanczos: int  # passes over them
-    slices: dict[int, list[float]]  # block: |share|, u.share, first and last entry of its share of b
+    slices: dict[
+        int, list[float]
+    ]  # block: |share|, u.share, first and last entry of its share of b
 
     def to_json(self) -> dict:
         data = asdict(self)
@@ -130,13 +132,17 @@ class Biases:
         arrays = {k: np.array(data[k]) for k in ("levels", "exact", "truncated", "losses")}
         slices = {int(k): v for k, v in data["slices"].items()}
         design = Design(**data["design"])
-        return cls(**{**data, **arrays, "design": design, "steps": tuple(data["steps"]), "slices": slices})
+        return cls(
+            **{**data, **arrays, "design": design, "steps": tuple(data["steps"]), "slices": slices}
+        )
 
 
 class Passes:
     """Tasks sent to an executor, a few at a time, each result kept before the next is awaited."""
 
-    def __init__(self, executor: Executor, store: Store | None, progress: Callable | None, ahead: int):
+    def __init__(
+        self, executor: Executor, store: Store | None, progress: Callable | None, ahead: int
+    ):
         self.executor, self.store, self.ahead = executor, store, ahead
         self.progress = progress or (lambda stage, numbers: None)
 
@@ -152,11 +158,19 @@ class Passes:
         return value
 
     def run(
-        self, stage: str, task: Callable, design: Design, blocks: range, numbers: int, *others: object
+        self,
+        stage: str,
+        task: Callable,
+        design: Design,
+        blocks: range,
+        numbers: int,
+        *others: object,
     ) -> Iterator[np.ndarray]:
         """The task's result for each group of blocks, in the order of the columns."""
         size = max(1, numbers // (BLOCK * design.m))
-        groups = [range(b, min(b + size, blocks.stop)) for b in range(blocks.start, blocks.stop, size)]
+        groups = [
+            range(b, min(b + size, blocks.stop)) for b in range(blocks.start, blocks.stop, size)
+        ]
         names = [f"{stage}-{g.start:06d}.npy" for g in groups]
         ready = {i: value for i, name in enumerate(names) if (value := self.load(name)) is not None}
         for i in ready:
@@ -191,7 +205,9 @@ def biases(
     if not 1 <= k_max <= min(design.m, design.n):
         raise ValueError(f"k_max={k_max} must lie between 1 and both m={design.m} and n={design.n}")
     if levels(k_max)[-1] != k_max:
-        raise ValueError(f"k_max={k_max} is not among the levels, of ratio sqrt(2), that are read: take a power of two")
+        raise ValueError(
+            f"k_max={k_max} is not among the levels, of ratio sqrt(2), that are read: take a power of two"
+        )
     made_by = {"design": asdict(design), "k_max": k_max, "steps": list(steps), "version": version()}
     store = Store(folder, made_by) if folder is not None else None
     if executor is not None:
@@ -199,11 +215,15 @@ def biases(
     while True:
         try:
             with workers(count) as pool:
-                return _biases(design, Passes(pool, store, progress, 2 * count), k_max, tuple(steps))
+                return _biases(
+                    design, Passes(pool, store, progress, 2 * count), k_max, tuple(steps)
+                )
         except BrokenExecutor:
             if store is None:
                 raise
-            print("a worker was lost: starting again from what is kept", file=sys.stderr, flush=True)
+            print(
+                "a worker was lost: starting again from what is kept", file=sys.stderr, flush=True
+            )
 
 
 def _biases(design: Design, passes: Passes, k_max: int, steps: tuple[int, ...]) -> Biases:
@@ -217,7 +237,9 @@ def _biases(design: Design, passes: Passes, k_max: int, steps: tuple[int, ...]) 
     rest = range(k_max // BLOCK, design.blocks)
     beyond = sum(passes.run("tails", tails, design, rest, NUMBERS, residuals, k_max))
     vectors = np.vstack([residuals, sources])
-    both = np.hstack(list(passes.run("products", products, head, range(head.blocks), HEAD_NUMBERS, vectors)))
+    both = np.hstack(
+        list(passes.run("products", products, head, range(head.blocks), HEAD_NUMBERS, vectors))
+    )
     gradient, x = np.split(both, 2)
     ladder = levels(k_max)
     exact = np.array([np.sum(gradient[:, k:] ** 2, axis=1) + beyond for k in ladder]).T
@@ -239,7 +261,11 @@ def _descent(passes: Passes, head: Design, b: np.ndarray, steps: tuple[int, ...]
     """Residuals r_s and sources z_s of the descent with step 1/(4 beta), by Lanczos on K from b; beta; the passes it took."""
     basis, diagonal, off = [b / np.linalg.norm(b)], [], []
     while True:
-        w = sum(passes.run(f"krylov-{len(basis):03d}", apply, head, range(head.blocks), HEAD_NUMBERS, basis[-1]))
+        w = sum(
+            passes.run(
+                f"krylov-{len(basis):03d}", apply, head, range(head.blocks), HEAD_NUMBERS, basis[-1]
+            )
+        )
         diagonal.append(basis[-1] @ w)
         values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
         rates = 1 - values / (4 * values[-1])
@@ -268,7 +294,9 @@ def _crossings(passes: Passes, head: Design, ladder: np.ndarray, x: np.ndarray) 
         if j < len(ladder) - 1:
             beyond = beyond + parts[j + 1]
             near = range(-(-int(ladder[j]) // BLOCK))
-            y = np.hstack(list(passes.run(f"cross-{ladder[j]:06d}", products, head, near, NUMBERS, beyond)))
+            y = np.hstack(
+                list(passes.run(f"cross-{ladder[j]:06d}", products, head, near, NUMBERS, beyond))
+            )
             out[:, j] = np.sum(y[:, : ladder[j]] ** 2, axis=1)
     return out
 

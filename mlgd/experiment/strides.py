@@ -39,7 +39,11 @@ class Epoch:
         moved = self.x**t - 1
         zz = np.multiply.outer(moved, moved.conj()) * self.start + fluctuation
         real = (self.v @ zz @ self.v.conj().T).real
-        pushed = np.einsum("kij,klj->il", self.noise @ real, self.noise, optimize=True) if len(self.noise) else 0 * real
+        pushed = (
+            np.einsum("kij,klj->il", self.noise @ real, self.noise, optimize=True)
+            if len(self.noise)
+            else 0 * real
+        )
         return self.back @ pushed @ self.back.conj().T
 
     def _after(self, n: int, nodes: list) -> np.ndarray:
@@ -48,7 +52,9 @@ class Epoch:
         times = np.array([t - self.time for t, _ in nodes], float)
         weights = np.linalg.inv(np.vander(times, increasing=True))  # of the monomials in the values
         coefficients = np.tensordot(weights, np.array([g for _, g in nodes]), 1)
-        return power * self.fluctuation + sum(s * c for s, c in zip(sums, coefficients, strict=False))
+        return power * self.fluctuation + sum(
+            s * c for s, c in zip(sums, coefficients, strict=False)
+        )
 
     def stride(self, n: int) -> tuple[np.ndarray, list]:
         """(the fluctuation n steps on, the nodes used): predicted with what was seen, then corrected with what it makes."""
@@ -73,9 +79,15 @@ class Epoch:
     def moments(self) -> Moments:
         power = self.x**self.time
         mean = (self.v @ (power * self.off)).real
-        second = self.v @ (np.multiply.outer(power, power.conj()) * self.start + self.fluctuation) @ self.v.conj().T
+        second = (
+            self.v
+            @ (np.multiply.outer(power, power.conj()) * self.start + self.fluctuation)
+            @ self.v.conj().T
+        )
         shift = np.outer(mean, self.zero)
-        return Moments(mean + self.zero, second.real + shift + shift.T + np.outer(self.zero, self.zero))
+        return Moments(
+            mean + self.zero, second.real + shift + shift.T + np.outer(self.zero, self.zero)
+        )
 
 
 def _sums(a: np.ndarray, n: int):
@@ -83,7 +95,11 @@ def _sums(a: np.ndarray, n: int):
     power, sums, m = np.ones_like(a), [np.zeros_like(a) for _ in range(3)], 0
     for digit in bin(n)[2:]:
         s0, s1, s2 = sums  # m -> 2m
-        sums = [power * s0 + s0, power * s1 + s1 + m * s0, power * s2 + s2 + 2 * m * s1 + m * m * s0]
+        sums = [
+            power * s0 + s0,
+            power * s1 + s1 + m * s0,
+            power * s2 + s2 + 2 * m * s1 + m * m * s0,
+        ]
         power, m = power * power, 2 * m
         if digit == "1":
             sums = [a * s + float(m) ** p for p, s in enumerate(sums)]

@@ -35,11 +35,20 @@ class Profile:
         return rate(self.levels, getattr(self, form).max(axis=0), start)
 
 
-def profiles(designs: Sequence[Design], k_max: int, steps: Sequence[int] = PROBE_STEPS) -> list[Profile]:
+def profiles(
+    designs: Sequence[Design], k_max: int, steps: Sequence[int] = PROBE_STEPS
+) -> list[Profile]:
     """Profiles of designs that share their random numbers."""
     read = levels(k_max)
     return [
-        Profile(p.design, read, p.biases(read), p.biases(read, True), p.floor(k_max), p.smoothness(k_max))
+        Profile(
+            p.design,
+            read,
+            p.biases(read),
+            p.biases(read, True),
+            p.floor(k_max),
+            p.smoothness(k_max),
+        )
         for p in reduce(designs, k_max, steps)
     ]
 
@@ -49,7 +58,9 @@ def predicted_rate(levels: np.ndarray, design: Design, start: int) -> float:
     return rate(levels, np.array([design.tail_norm(k) for k in levels]), start)[0]
 
 
-def krylov_frontier(problem: Reduced, levels: Sequence[int], targets: np.ndarray, iterations: int = 400) -> Reached:
+def krylov_frontier(
+    problem: Reduced, levels: Sequence[int], targets: np.ndarray, iterations: int = 400
+) -> Reached:
     """Conjugate gradients on the problem of each level, charged 4mk per iteration: cheapest flops to each target."""
     best = Reached.nothing(len(targets))
     for k in levels:
@@ -109,13 +120,20 @@ class Frozen:
                 first = np.full(len(targets), np.inf)
                 for part in np.array_split(steps, 16):
                     losses = self.losses(-np.expm1(part[:, None] * decay) * rest)
-                    for j in np.flatnonzero(np.isinf(first) & (losses.min() <= targets * self.problem.loss_zero)):
+                    for j in np.flatnonzero(
+                        np.isinf(first) & (losses.min() <= targets * self.problem.loss_zero)
+                    ):
                         first[j] = part[np.argmax(losses <= targets[j] * self.problem.loss_zero)]
                 found[k, shrink, "last"] = first
         return fixed_frontier(found, self.problem.design.m)
 
     def telescope(
-        self, ladder: Sequence[int], scales: Sequence[float], targets: np.ndarray, max_flops: float, shrinks=(1.0,)
+        self,
+        ladder: Sequence[int],
+        scales: Sequence[float],
+        targets: np.ndarray,
+        max_flops: float,
+        shrinks=(1.0,),
     ) -> Reached:
         """The telescope's frontier, charged like the exact form."""
         design, best = self.problem.design, Reached.nothing(len(targets))
@@ -126,7 +144,12 @@ class Frozen:
             for j, shrink in enumerate(shrinks):
                 p = probabilities(biases, design.gamma, scale)
                 eta = shrink / (4 * self.values[-1])
-                y, total, steps, flops = np.zeros(len(self.values)), np.zeros(len(self.values)), 0, 0.0
+                y, total, steps, flops = (
+                    np.zeros(len(self.values)),
+                    np.zeros(len(self.values)),
+                    0,
+                    0.0,
+                )
                 for drawn in coins(design.seed, (9, i, j), p):
                     push = eta * (drawn / p) @ pieces
                     path = np.empty((len(drawn) + 1, len(y)))
@@ -162,6 +185,10 @@ def beyond(protocol: Protocol, seed: int, max_flops: float) -> Beyond:
     return Beyond(
         krylov=krylov_frontier(problem, protocol.baseline, targets).flops,
         frozen_fixed=frozen.fixed(protocol.baseline, targets, (1.0,)).flops,
-        frozen_telescope=frozen.telescope(protocol.ladder, protocol.scales, targets, max_flops).flops,
-        ball_prefactor=float(np.sqrt(frozen.values[-1]) * problem.distance() + np.sqrt(2 * problem.loss_zero)),
+        frozen_telescope=frozen.telescope(
+            protocol.ladder, protocol.scales, targets, max_flops
+        ).flops,
+        ball_prefactor=float(
+            np.sqrt(frozen.values[-1]) * problem.distance() + np.sqrt(2 * problem.loss_zero)
+        ),
     )

@@ -58,14 +58,20 @@ def read(path: str | Path) -> list[SeedResult]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the paper's protocol on our seeds and keep what the audit reads."""
-    parser = argparse.ArgumentParser(prog="python -m mlgd.experiment.sweep", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m mlgd.experiment.sweep", description=main.__doc__
+    )
     parser.add_argument("--out", required=True, help="the file of the results")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(Protocol.seeds), help="by default %(default)s")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=list(Protocol.seeds), help="by default %(default)s"
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
     options = parser.parse_args(arguments)
     protocol = Protocol(seeds=tuple(options.seeds))
     with workers(options.workers) as pool:
-        results = sweep(protocol, pool, lambda done, total: print(f"{done} of {total} seeds", file=sys.stderr))
+        results = sweep(
+            protocol, pool, lambda done, total: print(f"{done} of {total} seeds", file=sys.stderr)
+        )
     write_signed(options.out, "make figure-seeds", version(), [r.to_json() for r in results])
     return 0
 

@@ -58,7 +58,9 @@ class Findings:
         rows = [self.protocol.wide_probes.index(s) for s in steps or self.protocol.probes]
         return np.array([r.biases[form][rows].max(axis=0) for r in self.results])
 
-    def fit(self, form: str = "exact", start: int | None = None, steps: Sequence[int] | None = None) -> np.ndarray:
+    def fit(
+        self, form: str = "exact", start: int | None = None, steps: Sequence[int] | None = None
+    ) -> np.ndarray:
         """gamma and R^2 of every seed: 2 x seed."""
         start = self.protocol.fit_from if start is None else start
         return np.array([rate(self.levels, e, start) for e in self.envelope(form, steps)]).T
@@ -96,7 +98,9 @@ class Findings:
     def rank(self, method: str, row: int, factor: float = 1.0) -> float:
         """Where the paper's median at a row of table 3, times a factor, lies among medians of ten of our seeds, in percent."""
         values = self.flops(method, 100)[:, ROWS[row]]
-        return rank_of_median(factor * PAPER_COSTS[row, COST_COLUMN[method]], values, rounding=ROUNDING)
+        return rank_of_median(
+            factor * PAPER_COSTS[row, COST_COLUMN[method]], values, rounding=ROUNDING
+        )
 
     def path(self, method: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Steps to each target along the frontier, and the mean price of one: each seed x target."""
@@ -122,7 +126,10 @@ def exponents_table(found: Findings) -> str:
     lines = ["            gamma    fixed    exact     gap  truncated     gap"]
 
     def line(name: str, values: Sequence[float], form: str = ".3f") -> None:
-        lines.append(f"{name:9}" + "".join(f"{v:>{w}{form}}" for v, w in zip(values, (8, 9, 9, 8, 11, 8), strict=True)))
+        lines.append(
+            f"{name:9}"
+            + "".join(f"{v:>{w}{form}}" for v, w in zip(values, (8, 9, 9, 8, 11, 8), strict=True))
+        )
 
     for result, row in zip(found.results, ours, strict=True):
         line(f"seed {result.seed}", row)
@@ -135,9 +142,16 @@ def exponents_table(found: Findings) -> str:
 
 def costs_table(found: Findings) -> str:
     """The paper's Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
-    names = {"fixed": "one fixed level", "exact": "multilevel, exact", "truncated": "multilevel, truncated"}
+    names = {
+        "fixed": "one fixed level",
+        "exact": "multilevel, exact",
+        "truncated": "multilevel, truncated",
+    }
     short = lambda v: f"{v:.1e}".replace("e+0", "e").replace("e+", "e")  # noqa: E731
-    lines = ["      " + "".join(f"{names[m]:^30}" for m in METHODS), "target" + "   each   /100  paper  rank%  " * 3]
+    lines = [
+        "      " + "".join(f"{names[m]:^30}" for m in METHODS),
+        "target" + "   each   /100  paper  rank%  " * 3,
+    ]
     for i, row in enumerate(PAPER_COSTS):
         cells = ""
         for method in METHODS:

@@ -13,7 +13,9 @@ from .linear_errors import water_filling
 TUNING, REPORTING = range(3), range(100, 108)
 
 
-def telescoped(case: Case, eps: float, most: int = 1280) -> tuple[float, str, Callable | None, float]:
+def telescoped(
+    case: Case, eps: float, most: int = 1280
+) -> tuple[float, str, Callable | None, float]:
     """From the base level's solution, with or without momentum, tail average: price, setting, the run, loss on other seeds over eps."""
     levels, cost = case.h.levels, np.array([case.h.cost(k) for k in case.h.levels])
     best = (*NEVER, math.nan)
@@ -21,7 +23,9 @@ def telescoped(case: Case, eps: float, most: int = 1280) -> tuple[float, str, Ca
     far = np.linalg.norm(near - case.start) / np.linalg.norm(case.h.value(levels[1], case.start))
     near = [near, (near + case.start) / 2]
     squares = np.array([0.0] + [_increment(case, levels[i], near) for i in range(1, len(levels))])
-    etas = [c / _curvature(case, levels[0], case.start) for c in (0.3, 1.0)] + [c * far for c in (0.003, 0.03, 0.3)]
+    etas = [c / _curvature(case, levels[0], case.start) for c in (0.3, 1.0)] + [
+        c * far for c in (0.003, 0.03, 0.3)
+    ]
     for base, ahead, eta, momentum in product((0, 1), (1, 2, 3), etas, (0.0, 0.9)):
         finest = base + ahead
         if finest >= len(levels):
@@ -62,7 +66,9 @@ def _raced(case, y0, setting, eps, seeds, steps, most) -> tuple[float, int, floa
             drawn = rng.random(p.size) < p
             used = {levels[0]} | {levels[j + d] for j in np.flatnonzero(drawn) for d in (0, 1)}
             value = {k: case.h.value(k, z) for k in used}
-            g = value[levels[0]] + sum((value[levels[j + 1]] - value[levels[j]]) / p[j] for j in np.flatnonzero(drawn))
+            g = value[levels[0]] + sum(
+                (value[levels[j + 1]] - value[levels[j]]) / p[j] for j in np.flatnonzero(drawn)
+            )
             paid += sum(case.h.cost(k) for k in used) / len(rngs)
             before[i], y[i] = y[i], z - eta * g
             kept[i].append(y[i])
@@ -78,7 +84,9 @@ def _raced(case, y0, setting, eps, seeds, steps, most) -> tuple[float, int, floa
 
 
 def _increment(case: Case, k: int, points) -> float:
-    return float(np.mean([np.sum((case.h.value(k, y) - case.h.value(k - 1, y)) ** 2) for y in points]))
+    return float(
+        np.mean([np.sum((case.h.value(k, y) - case.h.value(k - 1, y)) ** 2) for y in points])
+    )
 
 
 def _curvature(case: Case, k: int, y: np.ndarray, reach: float = 0.1) -> float:

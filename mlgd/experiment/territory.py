@@ -38,7 +38,9 @@ METHODS = (
 )
 
 
-def by_runs(f: Family, eps: float, corrected: bool, gammas: Iterable[float]) -> dict[float, tuple[krylov.Chain, float]]:
+def by_runs(
+    f: Family, eps: float, corrected: bool, gammas: Iterable[float]
+) -> dict[float, tuple[krylov.Chain, float]]:
     """The cheapest chain at each rate, chosen on the tuning instances, with its mean loss over eps on the reporting ones."""
     found, reported = krylov.tuned(f, TUNING, eps, corrected, gammas), {}
     for chain in set(found.values()):
@@ -51,10 +53,13 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
     f, out = Family(kappa, kind), []
     made = ways(f)
     tuning, reporting = (
-        affine.Affine.of(f, seeds[:EXACT]) if kind == "smooth" else None for seeds in (TUNING, REPORTING)
+        affine.Affine.of(f, seeds[:EXACT]) if kind == "smooth" else None
+        for seeds in (TUNING, REPORTING)
     )
     for eps in targets:
-        runs = {name: by_runs(f, eps, name.startswith("corrected"), gammas) for name in METHODS[2:4]}
+        runs = {
+            name: by_runs(f, eps, name.startswith("corrected"), gammas) for name in METHODS[2:4]
+        }
         if kind == "rounded":
             runs |= {m: dithering.tuned(f, m, eps, gammas, made) for m in LINEAR}
         for gamma in gammas:
@@ -62,20 +67,41 @@ def cells(kind: str, kappa: float, gammas=GAMMAS, targets=TARGETS) -> list[dict]
             for name, best in runs.items():
                 if gamma in best:
                     chosen, reported[name] = best[gamma]
-                    prices[name] = chosen.price(gamma) if name in METHODS[2:4] else dithering.price(chosen, gamma)
+                    prices[name] = (
+                        chosen.price(gamma)
+                        if name in METHODS[2:4]
+                        else dithering.price(chosen, gamma)
+                    )
             found = linear_methods(f, eps, gamma, made) if kind == "fresh" else {}
             if kind == "smooth":
                 found = {m: affine.tuned(f, tuning, m, made, eps, gamma) for m in LINEAR}
-                reported |= {m: affine.after(reporting, found[m].stages) / eps for m in found if found[m].stages}
+                reported |= {
+                    m: affine.after(reporting, found[m].stages) / eps
+                    for m in found
+                    if found[m].stages
+                }
                 paid, epochs = anchoring.cheapest(tuning, eps, gamma)
                 if epochs:
                     prices["anchored telescope"] = paid
                     reported["anchored telescope"] = anchoring.reported(reporting, epochs) / eps
             prices |= {m: best.price for m, best in found.items()}
             unit = 2.0 ** (gamma * f.unit(eps))
-            shown = {m: float(f"{prices[m] / unit:.4g}") for m in METHODS if np.isfinite(prices.get(m, np.inf))}
+            shown = {
+                m: float(f"{prices[m] / unit:.4g}")
+                for m in METHODS
+                if np.isfinite(prices.get(m, np.inf))
+            }
             said = {m: round(reported[m], 2) for m in shown if m in reported}
-            out.append({"kind": kind, "kappa": kappa, "eps": eps, "gamma": gamma, "prices": shown, "reported": said})
+            out.append(
+                {
+                    "kind": kind,
+                    "kappa": kappa,
+                    "eps": eps,
+                    "gamma": gamma,
+                    "prices": shown,
+                    "reported": said,
+                }
+            )
     return dithered(out, f) if kind == "rounded" else out
 
 
@@ -102,7 +128,11 @@ def telescope_price(gamma: float, kappa: float, eps: float, levels: int) -> floa
     """
     drawn = np.arange(1, levels + 1)
     total = np.cumsum(2.0 ** ((drawn - 1) * (1 - gamma / 2)))
-    return float((10 * (1 + 2**-gamma) * total**2 + kappa / 4 * np.log(1 / eps) * 2.0 ** (-gamma * drawn)).min())
+    return float(
+        (
+            10 * (1 + 2**-gamma) * total**2 + kappa / 4 * np.log(1 / eps) * 2.0 ** (-gamma * drawn)
+        ).min()
+    )
 
 
 def nesterov_price(kappa: float, gamma: float) -> float:
@@ -114,7 +144,9 @@ def pays(gamma: float, kappa: float, eps: float) -> float:
     """The logarithm of Nesterov's price over the telescope's: positive where the telescope pays, by the formulas."""
     levels = Family(kappa).unit(eps)
     return (
-        float(np.log(nesterov_price(kappa, gamma) / telescope_price(gamma, kappa, eps, levels))) if levels else -np.inf
+        float(np.log(nesterov_price(kappa, gamma) / telescope_price(gamma, kappa, eps, levels)))
+        if levels
+        else -np.inf
     )
 
 
@@ -144,7 +176,9 @@ def write(path: Path, kept: dict) -> None:
         "numpy": np.__version__,
     }
     lines = ",\n".join(json.dumps(kept[key]) for key in sorted(kept))
-    path.write_text(f'{{"about": {json.dumps(about)},\n"cells": [\n{lines}\n]}}\n', encoding="utf-8")
+    path.write_text(
+        f'{{"about": {json.dumps(about)},\n"cells": [\n{lines}\n]}}\n', encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -85,7 +85,9 @@ class Moves:
     def __init__(self, frame: Frame, ladder: Sequence[int], p: np.ndarray, eta: float, exact: bool):
         self.frame, self.ladder, self.p, self.eta, self.exact = frame, tuple(ladder), p, eta, exact
         self.powers = (1 - eta * frame.values) ** np.arange(CHUNK + 1)[:, None]
-        self.known: dict[int, np.ndarray] = {}  # the maps that were needed, by stretch and code in one number
+        self.known: dict[
+            int, np.ndarray
+        ] = {}  # the maps that were needed, by stretch and code in one number
         self.tops: dict[int, object] = {}
 
     def weights(self, code: int) -> np.ndarray:
@@ -207,7 +209,9 @@ class Trajectory:
             walk = self.walk(codes)
             prefix, losses = self.losses(walk)
             times, bill = self.steps + np.arange(1, len(codes) + 1), self.flops + np.cumsum(price)
-            averages = self.averages(walk, prefix, times) if self.may_reach(goal, losses, times) else None
+            averages = (
+                self.averages(walk, prefix, times) if self.may_reach(goal, losses, times) else None
+            )
             self.add(walk, prefix)
             self.steps, self.flops = int(times[-1]), float(bill[-1])
             now = self.x @ self.gx / 2 - self.frame.v @ self.x + self.frame.square / 2
@@ -269,7 +273,11 @@ class Trajectory:
 
     def may_reach(self, goal: float, losses: np.ndarray, times: np.ndarray) -> bool:
         """Whether an average can be below the goal: t times its residual shrinks at most by the iterates' residuals."""
-        now = self.sum @ self.gsum - 2 * self.steps * (self.frame.v @ self.sum) + self.steps**2 * self.frame.square
+        now = (
+            self.sum @ self.gsum
+            - 2 * self.steps * (self.frame.v @ self.sum)
+            + self.steps**2 * self.frame.square
+        )
         low = np.sqrt(max(now, 0.0)) - np.cumsum(np.sqrt(2 * np.maximum(losses, 0)))
         return self.steps == 0 or not (low > np.sqrt(2 * goal) * times).all()
 
@@ -295,15 +303,22 @@ class Trajectory:
         i = np.arange(1, len(path) + 1) - first[owners]
         # sums of all iterates before each segment, and their products with G
         shares = np.diff(first, append=len(path))[:, None]
-        inner = np.diff(before, axis=0, append=(before[-1] + shift[-1] if shares[-1] else before[-1])[None])
+        inner = np.diff(
+            before, axis=0, append=(before[-1] + shift[-1] if shares[-1] else before[-1])[None]
+        )
         sums, products = shares * xs, shares * gxs + inner @ f.strip.T
         sums[:, :n] += inner
         sums = self.sum + np.vstack([np.zeros(len(self.x)), np.cumsum(sums, axis=0)[:-1]])
         products = self.gsum + np.vstack([np.zeros(len(self.x)), np.cumsum(products, axis=0)[:-1]])
-        squares = np.einsum("ij,ij->i", sums, products)[owners] + 2 * i * np.einsum("ij,ij->i", sums, gxs)[owners]
+        squares = (
+            np.einsum("ij,ij->i", sums, products)[owners]
+            + 2 * i * np.einsum("ij,ij->i", sums, gxs)[owners]
+        )
         squares += i**2 * np.einsum("ij,ij->i", xs, gxs)[owners]
         squares += np.einsum(
-            "ij,ij->i", shift, shift @ f.head + 2 * products[owners, :n] + 2 * i[:, None] * gxs[owners, :n]
+            "ij,ij->i",
+            shift,
+            shift @ f.head + 2 * products[owners, :n] + 2 * i[:, None] * gxs[owners, :n],
         )
         linear = (sums @ f.v)[owners] + i * (xs @ f.v)[owners] + shift @ f.v[:n]
         return squares / (2 * times**2) - linear / times + f.square / 2

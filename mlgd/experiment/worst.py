@@ -26,10 +26,14 @@ def coarse_chance(problem: Problem, eps: float, eta: float) -> float:
     return min(1.0, eta * F.value(F.COARSE_RATE, beta=problem.beta, eps=eps, first=problem.first))
 
 
-def telescope(problem: Problem, eps: float, eta: float, chance: float = 1.0, h: Hierarchy | None = None) -> Telescope:
+def telescope(
+    problem: Problem, eps: float, eta: float, chance: float = 1.0, h: Hierarchy | None = None
+) -> Telescope:
     """The oracle of the paper's Theorem 1(a) at this step, its coarsest level drawn with probability `chance`."""
     bill = plan(problem, eps, eta=eta)
-    t = Telescope.for_accuracy(h or problem.prices(bill.delta), bill.delta, bill.sigma, problem.gamma)
+    t = Telescope.for_accuracy(
+        h or problem.prices(bill.delta), bill.delta, bill.sigma, problem.gamma
+    )
     return Telescope(t.h, [chance, *t.p[1:]])
 
 
@@ -48,8 +52,12 @@ def within(plans: Sequence[tuple[Problem, float]], added=0, sells: Callable | No
     for problem, eps in plans:
         bought = sells(problem, eps) if sells else problem
         bill = plan(bought, eps)
-        numbers = {name: getattr(bought, name) for name in ("beta", "mu", "d0", "gamma", "c", "first")}
-        bound = (F.EXECUTED_STRONG if bill.averaging == "geometric" else F.EXECUTED_CONVEX)[problem.regime] + added
+        numbers = {
+            name: getattr(bought, name) for name in ("beta", "mu", "d0", "gamma", "c", "first")
+        }
+        bound = (F.EXECUTED_STRONG if bill.averaging == "geometric" else F.EXECUTED_CONVEX)[
+            problem.regime
+        ] + added
         if bill.expected_cost > F.value(bound, **numbers, eps=eps, eta=bill.eta):
             return False
     return True
@@ -58,7 +66,11 @@ def within(plans: Sequence[tuple[Problem, float]], added=0, sells: Callable | No
 def coin_loss(chance: Fraction, eta: Fraction, steps: int) -> Fraction:
     """E of y^2/2 at the average of y <- (1 - eta B/chance) y from y = 1, B ~ Bernoulli(chance): exact, nothing rounded."""
     shrink, second = 1 - eta, 1 - 2 * eta + eta**2 / chance  # E of the factor, and of its square
-    total, moment, cross = Fraction(0), Fraction(1), Fraction(0)  # cross: sum over s < t of E y_s y_t
+    total, moment, cross = (
+        Fraction(0),
+        Fraction(1),
+        Fraction(0),
+    )  # cross: sum over s < t of E y_s y_t
     for _ in range(steps):
         total += moment + 2 * cross
         cross = shrink * (cross + moment)
@@ -66,9 +78,13 @@ def coin_loss(chance: Fraction, eta: Fraction, steps: int) -> Fraction:
     return total / steps**2 / 2
 
 
-def ladder(problem: Problem, levels: Sequence[int], curvature: float, sign: float = 1.0) -> Hierarchy:
+def ladder(
+    problem: Problem, levels: Sequence[int], curvature: float, sign: float = 1.0
+) -> Hierarchy:
     """The gradient of curvature/2 y^2 on one line, every level's error and every increment as large as they may be."""
-    return biased(lambda y: curvature * y, problem.gamma, problem.c, levels, direction=[sign], alternate=True)
+    return biased(
+        lambda y: curvature * y, problem.gamma, problem.c, levels, direction=[sign], alternate=True
+    )
 
 
 def quadratic_loss(
@@ -90,8 +106,16 @@ def quadratic_loss(
     for sign in signs:
         t = telescope(problem, eps, eta, 1.0, ladder(problem, levels, curvature, sign))
         bias, noise = float(t.mean(origin)[0]), t.variance(origin)
-        offset = float(t.h.evaluate(levels[0], origin)[0])  # the coarsest level is curvature y + offset
-        y, yy, mean, square, cross = problem.d0, problem.d0**2, 0.0, 0.0, 0.0  # of the iterate, the average, and both
+        offset = float(
+            t.h.evaluate(levels[0], origin)[0]
+        )  # the coarsest level is curvature y + offset
+        y, yy, mean, square, cross = (
+            problem.d0,
+            problem.d0**2,
+            0.0,
+            0.0,
+            0.0,
+        )  # of the iterate, the average, and both
         mass = 0.0  # of the weights so far, over the last one
         for _ in range(bill.steps):
             mass = 1 + mass / bill.growth
@@ -103,7 +127,11 @@ def quadratic_loss(
             )
             shrink = 1 - eta * curvature
             coarse = curvature**2 * yy + 2 * curvature * offset * y + offset**2
-            yy = shrink**2 * yy - 2 * shrink * eta * bias * y + eta**2 * (bias**2 + noise + (1 / chance - 1) * coarse)
+            yy = (
+                shrink**2 * yy
+                - 2 * shrink * eta * bias * y
+                + eta**2 * (bias**2 + noise + (1 / chance - 1) * coarse)
+            )
             cross = shrink * cross - eta * bias * mean
             y = shrink * y - eta * bias
         worst = max(worst, curvature / 2 * square)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 QUIET += ["--disable-component-update", "--disable-sync"]
 
 TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
@@ -20,7 +26,11 @@ TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
 @pytest.fixture(scope="session")
 def browser():
     """The system's Chromium; without one the test says so and stops there, or fails if MLGD_REQUIRE_BROWSER is set."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         message = "no Chromium on this machine: install it (Debian: apt-get install chromium) to test the pages in it"
         if os.environ.get("MLGD_REQUIRE_BROWSER"):
@@ -39,10 +49,18 @@ def visit(browser) -> Callable[..., tuple[Page, list[str]]]:
     def opened(path: Path, query: str = "", width: int = 1280) -> tuple[Page, list[str]]:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
         problems: list[str] = []
-        page.on("console", lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None)
+        page.on(
+            "console",
+            lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None,
+        )
         page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
-        page.on("requestfailed", lambda request: problems.append(f"a request failed: {request.url}"))
-        page.on("request", lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"))
+        page.on(
+            "requestfailed", lambda request: problems.append(f"a request failed: {request.url}")
+        )
+        page.on(
+            "request",
+            lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"),
+        )
         page.route(lambda url: not local(url), lambda route: route.abort())
         page.set_default_timeout(60_000)
         page.goto(path.as_uri() + query)

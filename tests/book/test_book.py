@@ -38,7 +38,9 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAW
 
 def tiny(*cells: str) -> nbformat.NotebookNode:
     """A small notebook of code cells, not run."""
-    return normal(v4.new_notebook(cells=[v4.new_markdown_cell("# Tiny"), *map(v4.new_code_cell, cells)]))
+    return normal(
+        v4.new_notebook(cells=[v4.new_markdown_cell("# Tiny"), *map(v4.new_code_cell, cells)])
+    )
 
 
 def ran(source: str, **data) -> nbformat.NotebookNode:
@@ -92,13 +94,28 @@ def test_every_notebook_is_one_clean_run(root):
         (lambda cell: cell.update(execution_count=7), "not one clean run"),
         (lambda cell: cell.update(execution_count=None, outputs=[]), "not one clean run"),
         (lambda cell: cell.update(outputs=[]), "holds no outputs"),
-        (lambda cell: cell.outputs.append(v4.new_output("stream", name="stderr", text="careful")), "stderr"),
-        (lambda cell: cell.outputs.append(v4.new_output("error", ename="E", evalue="", traceback=[])), "an error"),
         (
-            lambda cell: cell.outputs.append(v4.new_output("stream", text="Traceback (most recent call last)")),
+            lambda cell: cell.outputs.append(
+                v4.new_output("stream", name="stderr", text="careful")
+            ),
+            "stderr",
+        ),
+        (
+            lambda cell: cell.outputs.append(
+                v4.new_output("error", ename="E", evalue="", traceback=[])
+            ),
+            "an error",
+        ),
+        (
+            lambda cell: cell.outputs.append(
+                v4.new_output("stream", text="Traceback (most recent call last)")
+            ),
             "a traceback",
         ),
-        (lambda cell: cell.outputs.append(v4.new_output("stream", text="/ho" + "me/ann/x.py")), "path of one machine"),
+        (
+            lambda cell: cell.outputs.append(v4.new_output("stream", text="/ho" + "me/ann/x.py")),
+            "path of one machine",
+        ),
     ],
 )
 def test_clean_run_check_can_fail(breakage, sentence):
@@ -117,7 +134,9 @@ def test_normal_form_check_can_fail():
 
 def test_unreadable_or_missing_notebook_is_one_sentence(tmp_path):
     (tmp_path / "torn.ipynb").write_text('{"cells": [')
-    with pytest.raises(BookError, match=r"torn\.ipynb cannot be read as a notebook .* git checkout"):
+    with pytest.raises(
+        BookError, match=r"torn\.ipynb cannot be read as a notebook .* git checkout"
+    ):
         read(tmp_path / "torn.ipynb")
     with pytest.raises(BookError, match="There is no chapter absent in "):
         read(tmp_path / "absent.ipynb")
@@ -140,9 +159,7 @@ def test_a_second_run_changes_nothing(tmp_path):
     assert [cell.execution_count for cell in code_cells(read(path))] == [1, 2]
 
 
-TYPED = (
-    "from mlgd.book.checks import exact\nlimit = 3\nexact('row', '', lambda v: v == limit, 3, near=4, why='one more')"
-)
+TYPED = "from mlgd.book.checks import exact\nlimit = 3\nexact('row', '', lambda v: v == limit, 3, near=4, why='one more')"
 UNDRAWN = "import matplotlib.pyplot as plt\nplt.title(r'$\\frac{1$')\nplt.show()"
 
 
@@ -193,7 +210,9 @@ def test_every_glued_key_is_quoted_and_every_quoted_key_glued(book):
 def test_glue_check_can_fail(tmp_path):
     notebook = ran("glue(...)", **{"application/papermill.record/text/plain": "'3'"})
     notebook.cells[1].outputs[0].metadata = {"scrapbook": {"name": "tiny-three"}}
-    notebook.cells.append(v4.new_markdown_cell("It is {glue:text}`tiny-three`, or {glue:text}`tiny-three:.2f`."))
+    notebook.cells.append(
+        v4.new_markdown_cell("It is {glue:text}`tiny-three`, or {glue:text}`tiny-three:.2f`.")
+    )
     write(notebook, tmp_path)
     assert glue_problems(tmp_path) == []
     notebook.cells[-1].source = "It is {glue:text}`tiny-four`."
@@ -223,11 +242,23 @@ def test_anchor_check_can_fail(tmp_path):
 def nbval(path: Path, root: Path) -> subprocess.CompletedProcess:
     """Strict nbval on a copy of a chapter, under the same rules as the chapters of the book."""
     shutil.copy(root / "book" / "conftest.py", path.parent)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--nbval"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--nbval",
+    ]
     command += ["--nbval-current-env", "--rootdir", str(path.parent), path.name]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     environment["PYTHONPATH"] = str(root)
-    return subprocess.run(command, cwd=path.parent, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=path.parent, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 def excerpt(root: Path, folder: Path) -> tuple[Path, nbformat.NotebookNode, nbformat.NotebookNode]:
@@ -252,7 +283,9 @@ def test_nbval_passes_an_untouched_chapter_and_fails_one_changed_digit(root, tmp
     untouched = nbval(path, root)
     assert untouched.returncode == 0, untouched.stdout
     for output in cell.outputs:
-        holder, key = (output, "text") if "text" in output else (output.get("data", {}), "text/plain")
+        holder, key = (
+            (output, "text") if "text" in output else (output.get("data", {}), "text/plain")
+        )
         digit = re.search(r"\d", holder.get(key, ""))
         if digit:
             other = str((int(digit.group()) + 1) % 10)
@@ -340,8 +373,12 @@ def test_no_page_loads_anything_from_outside(html):
     ],
 )
 def test_outside_check_can_fail(loads, tmp_path):
-    (tmp_path / "own.css").write_text("a { background: url('https://pictures.example/x.png') }" * ("own.css" in loads))
-    (tmp_path / "page.html").write_text(f'<a href="https://elsewhere.example">a link is no load</a>{loads}')
+    (tmp_path / "own.css").write_text(
+        "a { background: url('https://pictures.example/x.png') }" * ("own.css" in loads)
+    )
+    (tmp_path / "page.html").write_text(
+        f'<a href="https://elsewhere.example">a link is no load</a>{loads}'
+    )
     assert len(outside_problems(tmp_path)) >= 1
     (tmp_path / "page.html").write_text('<a href="https://elsewhere.example">a link is no load</a>')
     (tmp_path / "own.css").write_text("")
@@ -355,7 +392,15 @@ def test_a_dangling_reference_fails_the_build(root, tmp_path):
         shutil.copy(root / name, tmp_path / name)
     shutil.copytree(root / "book" / "_static", tmp_path / "book" / "_static")
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "--path-output", ".", "-n", "-W"]
+    command = [
+        Path(sys.executable).with_name("jupyter-book"),
+        "build",
+        ".",
+        "--path-output",
+        ".",
+        "-n",
+        "-W",
+    ]
     results = []
     for text in (
         "# Sound\n\n$$ 1 + 1 = 2 $$ (eq-two)\n\nSee {eq}`eq-two`.\n",
@@ -363,7 +408,9 @@ def test_a_dangling_reference_fails_the_build(root, tmp_path):
     ):
         (tmp_path / "book" / "index.md").write_text(text)
         shutil.rmtree(tmp_path / "_build", ignore_errors=True)
-        results.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120))
+        results.append(
+            subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        )
     assert results[0].returncode == 0, results[0].stderr
     assert results[1].returncode != 0
     assert "thm-none" in results[1].stderr

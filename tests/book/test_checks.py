@@ -43,7 +43,8 @@ def test_an_identity_holds_and_shows_one_formula_where_both_sides_print_alike():
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), [(x**2, x**3), ((x, y), (x, 2 * y)), (x, sp.Rational(11, 10) * x), (x, x ** sp.Rational(9, 8))]
+    ("left", "right"),
+    [(x**2, x**3), ((x, y), (x, 2 * y)), (x, sp.Rational(11, 10) * x), (x, x ** sp.Rational(9, 8))],
 )
 def test_a_false_identity_is_refused(left, right):
     with pytest.raises(CheckFailed, match="differs from"):
@@ -54,11 +55,16 @@ def test_every_pair_of_an_identity_gets_its_near_misses(monkeypatch):
     seen = []
     monkeypatch.setattr("mlgd.book.checks.is_zero", lambda e: seen.append(e) or is_zero(e))
     identity("row", "", (x + x, x * y), (2 * x, y * x))
-    assert len(seen) == 2 + 2 + 3  # two claims; a constant and one exponent; a constant and two exponents
+    assert (
+        len(seen) == 2 + 2 + 3
+    )  # two claims; a constant and one exponent; a constant and two exponents
 
 
 def test_a_near_miss_of_another_kind_is_refused():
-    assert "without the square" in identity("row", "", x + x, 2 * x, near=3 * x, why="without the square").twin
+    assert (
+        "without the square"
+        in identity("row", "", x + x, 2 * x, near=3 * x, why="without the square").twin
+    )
     for near, why in ((y, "y"), (5 * x, "five"), (2, "no x"), (3 * x, "")):
         with pytest.raises(ValueError, match="is no near miss"):
             identity("row", "", x + x, 2 * x, near=near, why=why)
@@ -69,7 +75,10 @@ def test_a_near_miss_of_another_kind_is_refused():
 def test_a_right_side_of_zero_has_no_constant_to_be_off():
     with pytest.raises(ValueError, match="the right side is 0"):
         identity("row", "", sp.diff(x, y), 0)
-    assert identity("row", "", sp.diff(x * x, y) * x, 0, near=x * 0 + 0.1, why="a tenth").verdict == "holds"
+    assert (
+        identity("row", "", sp.diff(x * x, y) * x, 0, near=x * 0 + 0.1, why="a tenth").verdict
+        == "holds"
+    )
 
 
 def test_zero_is_decided_only_where_it_is_true():
@@ -118,7 +127,10 @@ def test_a_false_certificate_or_one_that_nothing_refutes_is_refused(changes, mes
 
 def test_slack_is_owned_up_to():
     slack = {"lhs": x * y, "terms": [(x - y) ** 2, x * y]}
-    assert "half of it fails" in true_certificate(**slack, near=(x**2 + y**2) / 3, why="half of it").twin
+    assert (
+        "half of it fails"
+        in true_certificate(**slack, near=(x**2 + y**2) / 3, why="half of it").twin
+    )
     with pytest.raises(ValueError, match="need why="):
         true_certificate(**slack, near=(x**2 + y**2) / 3)
     with pytest.raises(ValueError, match="is no near miss"):
@@ -138,7 +150,9 @@ def test_hypotheses_are_used_respected_and_dropped():
     assert "any two fails" in certificate("row/two", "", **good, drop=y - x, why="any two").twin
     with pytest.raises(ValueError, match="none of the hypotheses"):
         certificate("row/two", "", **good, drop=x - y, why="any two")
-    with pytest.raises(CheckFailed, match="not known to be non-negative"):  # a negative multiple of a hypothesis
+    with pytest.raises(
+        CheckFailed, match="not known to be non-negative"
+    ):  # a negative multiple of a hypothesis
         certificate("row", "", lhs=y, rhs=x, terms=[x - y], given=[y - x])
 
 
@@ -164,7 +178,12 @@ def test_the_search_makes_every_hypothesis_tight():
 def test_an_enclosure_covers_the_box():
     box, near = {"t": (0, 1)}, lambda t: iv.mpf("0.24") - t * (1 - t)
     check = enclosure(
-        "row/four", "t (1 - t) < 0.26", lambda t: iv.mpf("0.26") - t * (1 - t), box, near=near, why="0.24"
+        "row/four",
+        "t (1 - t) < 0.26",
+        lambda t: iv.mpf("0.26") - t * (1 - t),
+        box,
+        near=near,
+        why="0.24",
     )
     assert check.kind == "enclosure"
     assert "t in [0, 1]: positive on each of" in check.lines[0]
@@ -188,7 +207,9 @@ def test_an_enclosure_has_as_many_dimensions_as_its_box():
     def gap(a, b):
         return a * a + b * b - 2 * a * b + 1
 
-    assert enclosure("row", "", gap, {"a": (0, 2), "b": (0, 1)}, near=lambda a, b: gap(a, b) - 2, why="")
+    assert enclosure(
+        "row", "", gap, {"a": (0, 2), "b": (0, 1)}, near=lambda a, b: gap(a, b) - 2, why=""
+    )
 
 
 # --- computed evidence -------------------------------------------------------------------------------------
@@ -241,7 +262,16 @@ def test_statistical_below_and_equal():
     assert "10000 runs: mean $0.99" in below.lines[0] or "10000 runs: mean $1" in below.lines[0]
     equal = statistical("row/six", "", noise, 1.0, side="equal", runs=10000)
     assert equal.twin == "the value off by ten percent is refused"
-    assert statistical("row", "", lambda g, n: noise(g, n) - 1, 0.0, side="equal", runs=999, twin=noise, why="one more")
+    assert statistical(
+        "row",
+        "",
+        lambda g, n: noise(g, n) - 1,
+        0.0,
+        side="equal",
+        runs=999,
+        twin=noise,
+        why="one more",
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +290,13 @@ def test_statistical_below_and_equal():
     ],
 )
 def test_a_false_statistic_or_one_without_a_twin_is_refused(changes, error, message):
-    arguments = {"run": noise, "bound": 1.1, "runs": 10000, "twin": louder, "why": "louder"} | changes
+    arguments = {
+        "run": noise,
+        "bound": 1.1,
+        "runs": 10000,
+        "twin": louder,
+        "why": "louder",
+    } | changes
     with pytest.raises(error, match=message):
         statistical("row", "", **arguments)
 
@@ -287,8 +323,13 @@ def test_measured():
     assert "they do not agree" in apart.html().partition("<details")[0]
     one = measured("row", "", ours=seeds, paper="3.06", paper_is="one run")
     assert "the paper's lies above 80% of our 5 seeds" in one.lines[0]
-    assert measured("row", "", ours=(seeds[0], 0.1), paper="3.1", paper_spread=0.1).verdict == "holds"
-    assert measured("row", "", ours=seeds[0] + 0.04, paper="2.9", why_no_spread="exact").lines[-1] == "exact"
+    assert (
+        measured("row", "", ours=(seeds[0], 0.1), paper="3.1", paper_spread=0.1).verdict == "holds"
+    )
+    assert (
+        measured("row", "", ours=seeds[0] + 0.04, paper="2.9", why_no_spread="exact").lines[-1]
+        == "exact"
+    )
     assert measured("row", "", ours=seeds, paper="3.5", side="below").verdict == "holds"
     assert measured("row", "", ours=seeds, paper="2.5", side="above").verdict == "holds"
 
@@ -330,7 +371,9 @@ def test_refuted_takes_the_kind_of_its_repair():
         refuted("row", "", lambda n: n % 2, **arguments, verdict="holds")
     with pytest.raises(ValueError, match="not near at="):
         refuted("row", "", lambda n: n % 2, **(arguments | {"passes_at": 33}))
-    far = refuted("row", "", lambda n: n % 2, **(arguments | {"passes_at": 33}), why="no odd number is nearer")
+    far = refuted(
+        "row", "", lambda n: n % 2, **(arguments | {"passes_at": 33}), why="no odd number is nearer"
+    )
     assert far.lines[-1] == "no odd number is nearer"
 
 
@@ -378,7 +421,13 @@ def test_the_same_words_twice_and_a_deaf_test_are_refused():
 def failing_check():
     numbers, repair = {"numbers": "$1$", "verdict": "fails"}, true_certificate()
     return refuted(
-        ("eq:a/b", "eq:c"), "is $x<y$ & so", lambda n: n % 2, at=computed, passes_at=3, repair=repair, **numbers
+        ("eq:a/b", "eq:c"),
+        "is $x<y$ & so",
+        lambda n: n % 2,
+        at=computed,
+        passes_at=3,
+        repair=repair,
+        **numbers,
     )
 
 
@@ -422,7 +471,9 @@ def test_an_anchor_depends_on_what_is_checked_alone():
 
 def test_a_group_folds_what_holds_and_leaves_the_rest_open():
     held = [true_certificate(), identity("row/b", "two", x + x, 2 * x)]
-    box = group("Lines 3 to 9: $x$ is small", *held, failing_check(), cited("row/c", "known", "key"))
+    box = group(
+        "Lines 3 to 9: $x$ is small", *held, failing_check(), cited("row/c", "known", "key")
+    )
     in_the_open, _, folded = box.html().partition("<summary>2 checks hold, 1 cited</summary>")
     assert "Is \\(x" in in_the_open
     for statement in ("Known.", "Two."):
@@ -449,7 +500,15 @@ def test_show_displays_each(capsys):
 
 
 def test_the_kinds_and_verdicts_are_the_designs():
-    assert boxes.KINDS == ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
+    assert boxes.KINDS == (
+        "certificate",
+        "identity",
+        "enclosure",
+        "exact run",
+        "statistical",
+        "measured",
+        "cited",
+    )
     assert boxes.VERDICTS == ("holds", "repaired", "fails", "cited")
 
 
@@ -457,7 +516,11 @@ def test_the_records_of_a_notebook_are_read_in_order(tmp_path):
     single = Check(("a/one",), "identity", "holds", "one")
     both = group("Title", Check(("a/two",), "identity", "holds", "two"), failing_check())
     outputs = [{"data": {MIME: c._repr_mimebundle_()[MIME]}} for c in (single, both)]
-    cells = [{"cell_type": "markdown"}, {"outputs": [outputs[0], {"text": "no data"}]}, {"outputs": outputs[1:]}]
+    cells = [
+        {"cell_type": "markdown"},
+        {"outputs": [outputs[0], {"text": "no data"}]},
+        {"outputs": outputs[1:]},
+    ]
     (tmp_path / "part.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
     assert [r["ids"][0] for r in checks_in(tmp_path / "part.ipynb")] == ["a/one", "a/two", "eq:a/b"]
     assert in_view(tmp_path / "part.ipynb") == 1 + 2

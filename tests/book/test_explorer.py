@@ -41,12 +41,17 @@ def test_sliders_show_what_compare_predicts(visit, html):
     for setting in SETTINGS:
         for name, position in zip(("gamma", "kappa", "eps", "d0", "first"), setting, strict=True):
             slider = page.locator(f"#mlgd-explorer input[name={name}]")
-            slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position)
+            slider.evaluate(
+                "(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position
+            )
         gamma, kappa, eps, d0, first = setting
         mu = 0.0 if kappa > 6 else 10.0**-kappa
-        expected = compare(Problem(beta=1, c=1, d0=10.0**d0, gamma=gamma, mu=mu, first=first), 10.0**eps)
+        expected = compare(
+            Problem(beta=1, c=1, d0=10.0**d0, gamma=gamma, mu=mu, first=first), 10.0**eps
+        )
         shown = page.eval_on_selector_all(
-            "#mlgd-explorer tr[data-method]", "rows => rows.map(r => [r.dataset.method, Number(r.dataset.cost)])"
+            "#mlgd-explorer tr[data-method]",
+            "rows => rows.map(r => [r.dataset.method, Number(r.dataset.cost)])",
         )
         assert [m for m, _ in shown] == [p.method for p in expected.plans]
         for (_, cost), plan in zip(shown, expected.plans, strict=True):
@@ -74,7 +79,9 @@ def test_another_formula_would_show_other_numbers(visit, html):
     shown = page.evaluate(
         "window.mlgdExplorer.compare({beta: 1, c: 1, d0: 1, gamma: 3, first: 1, mu: 0}, 0.01).find(r => r.method === 'fixed').cost"
     )
-    plan = next(p for p in compare(Problem(beta=1, c=1, d0=1, gamma=3), 0.01).plans if p.method == "fixed")
+    plan = next(
+        p for p in compare(Problem(beta=1, c=1, d0=1, gamma=3), 0.01).plans if p.method == "fixed"
+    )
     assert shown != pytest.approx(plan.expected_cost, rel=1e-3)
     assert F.value(F.CONVEX["delta"], eps=0.01, d0=1) == 0.01 / 16
     page.close()
@@ -85,7 +92,10 @@ def test_curves_and_map_move_with_the_sliders(visit, html):
     """The winner's dot stands on compare's price; the ring stands where rate and conditioning lie; nothing is asked of the net."""
     page, problems = visit(html / "book" / "explorer.html")
     page.wait_for_selector("#mlgd-explorer svg[data-chart=proved]")
-    drawn = [page.locator(f"#mlgd-explorer svg[data-chart={name}] polyline").count() for name in ("proved", "expected")]
+    drawn = [
+        page.locator(f"#mlgd-explorer svg[data-chart={name}] polyline").count()
+        for name in ("proved", "expected")
+    ]
     assert drawn == [4, 5]
     best = compare(Problem(beta=1, c=1, d0=1, gamma=3, mu=0.01, first=1), 0.01).best
     assert page.locator("svg[data-chart=proved] circle").get_attribute("data-winner") == best.method
@@ -93,7 +103,9 @@ def test_curves_and_map_move_with_the_sliders(visit, html):
     slider = page.locator("#mlgd-explorer input[name=kappa]")
     slider.focus()
     slider.press("ArrowRight")
-    assert float(page.locator("#mlgd-explorer circle[data-here]").get_attribute("cx")) > float(before)
+    assert float(page.locator("#mlgd-explorer circle[data-here]").get_attribute("cx")) > float(
+        before
+    )
     for chart in page.locator("#mlgd-explorer svg.mlgd-curves").all():
         assert "cheapest" in chart.get_attribute("aria-label")
     assert problems == []
@@ -122,7 +134,9 @@ def between(gamma, kappa, eps):
     values = np.log(np.array(TABLE["prices"], float).reshape(shape))[:, :, ::-1]
     points = (np.log(axes["kappas"]), axes["gammas"], np.log(axes["targets"])[::-1])
     found = RegularGridInterpolator(points, values)([[np.log(kappa), gamma, np.log(eps)]])[0]
-    return {m: float(np.exp(v)) for m, v in zip(axes["methods"], found, strict=True) if np.isfinite(v)}
+    return {
+        m: float(np.exp(v)) for m, v in zip(axes["methods"], found, strict=True) if np.isfinite(v)
+    }
 
 
 @pytest.mark.built
@@ -140,9 +154,12 @@ def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
     ):
         for name, position in (("gamma", gamma), ("kappa", kappa), ("eps", eps)):
             slider = page.locator(f"#mlgd-explorer input[name={name}]")
-            slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position)
+            slider.evaluate(
+                "(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", position
+            )
         shown = page.eval_on_selector_all(
-            "#mlgd-explorer tr[data-expected]", "rows => rows.map(r => [r.dataset.expected, Number(r.dataset.cost)])"
+            "#mlgd-explorer tr[data-expected]",
+            "rows => rows.map(r => [r.dataset.expected, Number(r.dataset.cost)])",
         )
         known = between(gamma, 10.0**kappa, 10.0**eps)
         assert [m for m, _ in shown] == sorted(known, key=known.get)
@@ -152,20 +169,28 @@ def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
     page.close()
 
 
-@pytest.mark.parametrize(("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1), (1e6, 1.5, 0.316228)])
+@pytest.mark.parametrize(
+    ("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1), (1e6, 1.5, 0.316228)]
+)
 def test_the_table_is_what_compare_expects(kappa, gamma, eps):
     axes = TABLE["axes"]
-    row = TABLE["prices"][axes["kappas"].index(kappa) * len(axes["gammas"]) + axes["gammas"].index(gamma)]
+    row = TABLE["prices"][
+        axes["kappas"].index(kappa) * len(axes["gammas"]) + axes["gammas"].index(gamma)
+    ]
     assert row[axes["targets"].index(eps)] == pytest.approx(prices(kappa, gamma, eps), rel=1e-6)
 
 
 def test_the_page_carries_the_stored_table():
-    shown = json.loads(expected(DATA / "prices.json").removeprefix("window.mlgdPrices = ").removesuffix(";"))
+    shown = json.loads(
+        expected(DATA / "prices.json").removeprefix("window.mlgdPrices = ").removesuffix(";")
+    )
     assert shown["prices"] == TABLE["prices"]
 
 
 def test_the_map_on_the_page_is_the_stored_one():
-    shown = json.loads(territory(DATA / "territory.json").removeprefix("window.mlgdMap = ").removesuffix(";"))
+    shown = json.loads(
+        territory(DATA / "territory.json").removeprefix("window.mlgdMap = ").removesuffix(";")
+    )
     stored = json.loads((DATA / "territory.json").read_text(encoding="utf-8"))["cells"]
     assert len(shown["cells"]) == len(stored)
     names = [name for name, *_ in shown["methods"]]

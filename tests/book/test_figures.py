@@ -64,7 +64,9 @@ def test_cover_shows_the_slopes_of_the_theorem():
         absolute, relative = plots.cover(gamma=3.0).axes
     fixed, multilevel, one, bound = (line.get_ydata() for line in absolute.lines)
     eps = absolute.lines[0].get_xdata()
-    steepness = [np.polyfit(np.log(eps[8:]), np.log(y[8:]), 1)[0] for y in (fixed, multilevel, one, bound)]
+    steepness = [
+        np.polyfit(np.log(eps[8:]), np.log(y[8:]), 1)[0] for y in (fixed, multilevel, one, bound)
+    ]
     np.testing.assert_allclose(steepness, [-4.0, -3.0, -3.0, -3.0], atol=0.05)
     assert np.all(relative.lines[1].get_ydata() < 10)
     assert np.all(bound < multilevel)
@@ -72,7 +74,9 @@ def test_cover_shows_the_slopes_of_the_theorem():
 
 def test_committed_cover_is_the_one_the_code_draws(book, tmp_path):
     plots.save_cover(tmp_path / "cover.png")
-    drawn, committed = (plt.imread(path) for path in (tmp_path / "cover.png", book / "_static" / "cover.png"))
+    drawn, committed = (
+        plt.imread(path) for path in (tmp_path / "cover.png", book / "_static" / "cover.png")
+    )
     assert drawn.shape == committed.shape, "run make run: the cover is out of date"
     assert np.abs(drawn - committed).mean() < 1e-3, "run make run: the cover is out of date"
     assert np.abs(drawn[::-1] - committed).mean() > 1e-2

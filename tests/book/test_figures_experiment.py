@@ -21,7 +21,10 @@ def shown(monkeypatch):
 
 def test_every_panel_has_a_title_labels_and_no_internal_name(shown, book):
     protocol, results = Protocol(), read(book / "data" / "seeds.json")
-    flops = {name: np.array([r.frontiers[name, 1].flops for r in results[:3]]) for name in ("fixed", "exact")}
+    flops = {
+        name: np.array([r.frontiers[name, 1].flops for r in results[:3]])
+        for name in ("fixed", "exact")
+    }
     figures.reading(protocol, results)
     figures.frontier(protocol, results, PAPER_COSTS)
     figures.frozen(protocol, flops, flops)
@@ -31,7 +34,9 @@ def test_every_panel_has_a_title_labels_and_no_internal_name(shown, book):
         for ax in figure.axes:
             assert ax.get_title()
             assert "(" in ax.get_xlabel() or "share" in ax.get_xlabel()
-            words = " ".join(t.get_text() for t in (ax.get_legend().get_texts() if ax.get_legend() else ()))
+            words = " ".join(
+                t.get_text() for t in (ax.get_legend().get_texts() if ax.get_legend() else ())
+            )
             assert "_" not in words
     assert len(shown) == 4
 

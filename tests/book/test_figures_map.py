@@ -6,8 +6,13 @@ from mlgd.book.figures_map import panel, ranked
 
 
 def test_ranking_leaves_methods_out():
-    assert ranked({"fixed level": 3.0, "plain telescope": 2.0}) == [("plain telescope", 2.0), ("fixed level", 3.0)]
-    assert ranked({"fixed level": 3.0, "plain telescope": 2.0}, ("plain telescope",)) == [("fixed level", 3.0)]
+    assert ranked({"fixed level": 3.0, "plain telescope": 2.0}) == [
+        ("plain telescope", 2.0),
+        ("fixed level", 3.0),
+    ]
+    assert ranked({"fixed level": 3.0, "plain telescope": 2.0}, ("plain telescope",)) == [
+        ("fixed level", 3.0)
+    ]
 
 
 def test_a_cell_says_its_winner_and_the_ratio_to_the_next():

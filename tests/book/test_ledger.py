@@ -44,8 +44,14 @@ def test_losing_or_flipping_any_one_check_is_noticed_with_its_row(claims, pages)
                 continue
             flipped = {**check, "verdict": flips[check["verdict"]]}
             for change in ([], [flipped]):
-                found = ledger.problems(claims, {**pages, page: [*checks[:n], *change, *checks[n + 1 :]]})
-                assert any(p.startswith(f"{i}: ") for i in check["ids"] for p in found), (page, check["ids"], change)
+                found = ledger.problems(
+                    claims, {**pages, page: [*checks[:n], *change, *checks[n + 1 :]]}
+                )
+                assert any(p.startswith(f"{i}: ") for i in check["ids"] for p in found), (
+                    page,
+                    check["ids"],
+                    change,
+                )
 
 
 def test_a_check_that_loses_its_row_is_noticed(claims, pages):
@@ -61,12 +67,23 @@ def test_errata_name_exactly_the_rows_that_do_not_hold(rows, book):
 
 
 def test_an_erratum_is_made_of_the_records_of_its_rows():
-    record = {"ids": ["a"], "kind": "identity", "verdict": "fails", "statement": "printed: $x<1$", "anchor": "check-a"}
+    record = {
+        "ids": ["a"],
+        "kind": "identity",
+        "verdict": "fails",
+        "statement": "printed: $x<1$",
+        "anchor": "check-a",
+    }
     record |= {"numbers": ["x is 2"], "repair": "assume $x<1$"}
     claim = {"id": "a", "chapter": "part", "where": "l.1", "kind": "step", "claim": "x"}
     own = ledger.join([claim], {"audit/part": [record]})
-    markup = ledger.errata_list(own, [{"weight": "1", "title": "T", "ids": "a", "downstream": "None."}]).markup
-    assert r"Printed: \(x&lt;1\). <i>In numbers.</i> X is 2. <i>Repair.</i> Assume \(x&lt;1\)." in markup
+    markup = ledger.errata_list(
+        own, [{"weight": "1", "title": "T", "ids": "a", "downstream": "None."}]
+    ).markup
+    assert (
+        r"Printed: \(x&lt;1\). <i>In numbers.</i> X is 2. <i>Repair.</i> Assume \(x&lt;1\)."
+        in markup
+    )
     assert "href='audit/part.html#check-a'" in markup
     assert "<i>What else it touches.</i> None." in markup
 
@@ -87,14 +104,18 @@ STATEMENT = re.compile(r"^(`{3,})\{prf:(?!proof)(\w+)\}.*?^\1$", re.M | re.S)
 def unmarked(text: str, anchors: set[str]) -> list[str]:
     """The theorem-like statements of a Markdown text that carry no mark leading to a row of the ledger."""
     marked = re.compile(r'class="mlgd-mark" href="(?:\.\./)?ledger\.html#row-([^"]+)"')
-    found = [(m.group(0).splitlines()[0], marked.search(m.group(0))) for m in STATEMENT.finditer(text)]
+    found = [
+        (m.group(0).splitlines()[0], marked.search(m.group(0))) for m in STATEMENT.finditer(text)
+    ]
     return [title for title, mark in found if mark is None or mark.group(1) not in anchors]
 
 
 def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row(claims, book):
     anchors, about = {slug(r["id"]) for r in claims}, {r["chapter"] for r in claims}
     texts = []
-    for path in (path for name, path in notebooks(book).items() if name.removeprefix("audit/") in about):
+    for path in (
+        path for name, path in notebooks(book).items() if name.removeprefix("audit/") in about
+    ):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
     assert [title for text in texts for title in unmarked(text, anchors)] == []

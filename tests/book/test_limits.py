@@ -25,16 +25,27 @@ def test_every_exemption_is_of_a_known_kind_about_a_known_place_and_has_a_reason
 def test_exemptions_excuse_what_they_name_and_nothing_else():
     found = [Problem("code", "oracle", "500 lines"), Problem("cell", "oracle", "40 lines")]
     assert (
-        limits.unexcused(found, {("code", "oracle"), ("cell", "oracle"), ("height", "oracle")}, ["code", "cell"]) == []
+        limits.unexcused(
+            found, {("code", "oracle"), ("cell", "oracle"), ("height", "oracle")}, ["code", "cell"]
+        )
+        == []
     )
-    [needed, needless] = limits.unexcused(found, {("code", "oracle"), ("cell", "convex")}, ["code", "cell"])
+    [needed, needless] = limits.unexcused(
+        found, {("code", "oracle"), ("cell", "convex")}, ["code", "cell"]
+    )
     assert needed == "oracle (cell): 40 lines"
     assert needless == "convex (cell): take its exemption out, it is not needed"
 
 
 def notebook(path, *sources, checks=0, prose="", tags=("hide-input",)):
-    cells = [v4.new_markdown_cell(prose), *(v4.new_code_cell(s, metadata={"tags": [*tags]}) for s in sources)]
-    outputs = [v4.new_output("display_data", data={MIME: {"checks": [{"anchor": str(n)}]}}) for n in range(checks)]
+    cells = [
+        v4.new_markdown_cell(prose),
+        *(v4.new_code_cell(s, metadata={"tags": [*tags]}) for s in sources),
+    ]
+    outputs = [
+        v4.new_output("display_data", data={MIME: {"checks": [{"anchor": str(n)}]}})
+        for n in range(checks)
+    ]
     cells[1].outputs = outputs
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(v4.new_notebook(cells=cells), path)
@@ -56,14 +67,18 @@ def test_the_chapters_on_the_paper_have_a_limit_together(tmp_path, monkeypatch):
         notebook(tmp_path / f"{name}.ipynb", "\n".join(["x = 1"] * 20))
     assert limits.theory_problems(tmp_path) == []
     notebook(tmp_path / "audit" / "part.ipynb", "\n".join(["x = 1"] * 21))
-    assert limits.theory_problems(tmp_path) == [Problem("theory", "all", "41 lines of code, at most 40")]
+    assert limits.theory_problems(tmp_path) == [
+        Problem("theory", "all", "41 lines of code, at most 40")
+    ]
 
 
 def test_story_and_audit_link_to_one_another(tmp_path):
     (tmp_path / "claims.tsv").write_text("id\tchapter\na\tpart\n")
     notebook(tmp_path / "part.ipynb", "x", prose="See {doc}`audit/part`.")
     assert limits.audit_problems(tmp_path) == [Problem("audit", "part", "has no audit/part")]
-    notebook(tmp_path / "audit" / "part.ipynb", "x", checks=1, prose="See {doc}`the story <../part>`.")
+    notebook(
+        tmp_path / "audit" / "part.ipynb", "x", checks=1, prose="See {doc}`the story <../part>`."
+    )
     assert limits.audit_problems(tmp_path) == []
     notebook(tmp_path / "part.ipynb", "x")
     notebook(tmp_path / "audit" / "part.ipynb", "x", prose="See the story.", tags=())
@@ -101,5 +116,7 @@ def test_the_old_language_is_noticed(tmp_path):
     notebook(tmp_path / "new.ipynb", "x", checks=2)
     assert limits.language_problems(tmp_path) == []
     stored = v4.new_output("display_data", data={MIME: {"ids": ["a"], "anchor": "a"}})
-    nbformat.write(v4.new_notebook(cells=[v4.new_code_cell("x", outputs=[stored])]), tmp_path / "old.ipynb")
+    nbformat.write(
+        v4.new_notebook(cells=[v4.new_code_cell("x", outputs=[stored])]), tmp_path / "old.ipynb"
+    )
     assert [p.where for p in limits.language_problems(tmp_path)] == ["old"]

@@ -7,7 +7,9 @@ import pytest
 
 
 def make(folder, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.fixture
@@ -36,7 +38,10 @@ def test_plain_make_lists_every_target(house):
     ("refuses", "sentence"),
     [
         ("version_info", "This book needs Python 3.11, 3.12 or 3.13"),
-        ("ensurepip", "has no venv module: install it (on Debian and Ubuntu: apt-get install python3-venv)"),
+        (
+            "ensurepip",
+            "has no venv module: install it (on Debian and Ubuntu: apt-get install python3-venv)",
+        ),
     ],
 )
 def test_a_missing_python_or_venv_is_one_sentence(house, refuses, sentence):

@@ -58,7 +58,14 @@ def test_every_symbol_of_every_page_is_listed_and_has_one_meaning(book):
 
 @pytest.mark.parametrize(
     ("tex", "name"),
-    [(r"\eps", r"\eps"), ("d_0", "d_0"), (r"A_{k-1}", "A_k"), (r"\delta\le1", None), ("d_0+1", None), ("2", None)],
+    [
+        (r"\eps", r"\eps"),
+        ("d_0", "d_0"),
+        (r"A_{k-1}", "A_k"),
+        (r"\delta\le1", None),
+        ("d_0+1", None),
+        ("2", None),
+    ],
 )
 def test_a_formula_that_is_one_symbol_is_recognized(tex, name):
     assert alone(tex) == name
@@ -67,7 +74,10 @@ def test_a_formula_that_is_one_symbol_is_recognized(tex, name):
 @pytest.mark.built
 def test_a_symbol_is_linked_where_it_first_stands_alone(html, book):
     page = BeautifulSoup((html / "book" / "convex.html").read_text(encoding="utf-8"), "html.parser")
-    links = [(a.get_text().removeprefix(r"\(").removesuffix(r"\)"), a["href"]) for a in page.select("a.mlgd-symbol")]
+    links = [
+        (a.get_text().removeprefix(r"\(").removesuffix(r"\)"), a["href"])
+        for a in page.select("a.mlgd-symbol")
+    ]
     assert (r"\delta", "notation.html#sym-delta") in links
     assert (r"\xi", "notation.html#letters-convex") in links
     assert len({tex for tex, _ in links}) == len(links) >= 20

@@ -139,7 +139,11 @@ def test_a_story_is_about_twelve_screens_high(visit, html, book, name):
     page, _ = visit(html / "book" / f"{name}.html", width=limits.WIDTH)
     height = page.evaluate("document.documentElement.scrollHeight")
     page.close()
-    found = [limits.Problem("height", name, f"{height} px, at most {limits.HEIGHT}")] if height > limits.HEIGHT else []
+    found = (
+        [limits.Problem("height", name, f"{height} px, at most {limits.HEIGHT}")]
+        if height > limits.HEIGHT
+        else []
+    )
     excused = {e for e in limits.exemptions(book) if e[1] == name}
     assert limits.unexcused(found, excused, ["height"]) == []
 
@@ -182,7 +186,9 @@ BROKEN = {
 
 def changed_page(html: Path, folder: Path, addition: str) -> Path:
     """A page of the book with something added at its end."""
-    head, end, tail = (html / "book" / "notation.html").read_text(encoding="utf-8").partition("</article>")
+    head, end, tail = (
+        (html / "book" / "notation.html").read_text(encoding="utf-8").partition("</article>")
+    )
     (folder / "book").mkdir(exist_ok=True)
     for name in ("_static", "searchindex.js"):
         if not (folder / name).exists():
@@ -196,4 +202,6 @@ def test_page_check_can_fail(visit, html, tmp_path):
     """Something sound added to a page, then one of each thing that can break."""
     assert page_problems(visit, changed_page(html, tmp_path, "<p>Sound.</p>")) == []
     found = page_problems(visit, changed_page(html, tmp_path, "".join(BROKEN.values())))
-    assert [problem for problem in BROKEN if not any(problem in line for line in found)] == [], found
+    assert [problem for problem in BROKEN if not any(problem in line for line in found)] == [], (
+        found
+    )

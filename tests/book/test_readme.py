@@ -23,7 +23,9 @@ def example(readme) -> str:
 
 def test_the_ten_lines_run(readme, root, tmp_path):
     block = example(readme)
-    ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"status  done: loss about \S+ above the minimum \(an estimate", ran.stdout)
     assert re.search(r"price  \S+ for \d+ evaluations", ran.stdout)
@@ -58,7 +60,9 @@ def test_every_command_is_a_target(readme, root):
 
 
 def test_the_citation_is_of_this_version(root):
-    cited = re.search(r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.M)[1]
+    cited = re.search(
+        r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.M
+    )[1]
     changes = re.findall(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert cited == mlgd.__version__ == changes[0]
 

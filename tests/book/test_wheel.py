@@ -44,7 +44,9 @@ def home(root, tmp_path_factory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, source)
     shutil.copytree(root / "mlgd", source / "mlgd", ignore=shutil.ignore_patterns("__pycache__"))
-    built = subprocess.run([sys.executable, "-c", BUILD], cwd=source, capture_output=True, text=True, timeout=120)
+    built = subprocess.run(
+        [sys.executable, "-c", BUILD], cwd=source, capture_output=True, text=True, timeout=120
+    )
     assert built.returncode == 0, built.stderr
     zipfile.ZipFile(source / "dist" / built.stdout.split()[-1]).extractall(home)
     needs = {re.match(r"\w+", need)[0] for need in requires("mlgd") if "extra" not in need}
@@ -69,7 +71,9 @@ def test_the_wheel_holds_the_library_alone(home):
 
 
 def test_the_ten_lines_of_the_readme_run(home, root):
-    (block,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.S)
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.S
+    )
     assert "status  done" in run(home, block)
 
 

@@ -31,11 +31,19 @@ def test_rough_errors_lose_nothing_with_a_coefficient_that_the_draws_tell():
     for name in ("constant on cells", "fixed-point rounding"):
         h = study.hierarchy(errors[name])
         assert (
-            audit(h, [start, *(start + t * u for t, u in zip((1, 0.5, 0.1, 0.03), aside[:4], strict=True))]).regularity
+            audit(
+                h,
+                [
+                    start,
+                    *(start + t * u for t, u in zip((1, 0.5, 0.1, 0.03), aside[:4], strict=True)),
+                ],
+            ).regularity
             == "rough"
         )
     error = errors["fixed-point rounding"]
-    (plain, before), (paid, after) = (study.rough_run(error, a, epochs=2, runs=40) for a in (0.0, None))
+    (plain, before), (paid, after) = (
+        study.rough_run(error, a, epochs=2, runs=40) for a in (0.0, None)
+    )
     assert plain < paid <= 2 * plain
     off = after - before
     assert off.mean() < 5 * off.std() / 40**0.5 + 0.05 * before.mean()
@@ -46,7 +54,11 @@ def test_mixing_the_outer_steps_helps_where_the_coarse_model_does_not_contract()
     family = instance(1000, 3, 0, levels=12)
     assert study.corrections(family, 0, 10, mixed=False) == 60
     assert study.corrections(family, 0, 10, mixed=True) < 25
-    assert study.corrections(family, 3, 10, mixed=False) == study.corrections(family, 3, 10, mixed=True) <= 5
+    assert (
+        study.corrections(family, 3, 10, mixed=False)
+        == study.corrections(family, 3, 10, mixed=True)
+        <= 5
+    )
 
 
 def test_the_heat_source_is_the_one_of_the_library():
@@ -66,7 +78,9 @@ def test_features_by_descent_at_the_finest_level_cost_a_gradient_per_step():
     price = features.price(0.5, 6, [], 10**6)
     assert price == round(price)
     assert features.price(0.1, 2, [], 30) < features.price(0.1, 6, [], 10**6)
-    assert features.price(0.1, 1, [0.4, 0.1, 0.05, 0.02, 0.01], 0) < features.price(0.1, 6, [], 10**6)
+    assert features.price(0.1, 1, [0.4, 0.1, 0.05, 0.02, 0.01], 0) < features.price(
+        0.1, 6, [], 10**6
+    )
 
 
 def test_the_stored_table_is_what_the_code_gives(book):
@@ -78,7 +92,11 @@ def test_the_stored_table_is_what_the_code_gives(book):
     methods = {"corrected": hindsight.corrected, "anchored": hindsight.anchored}
     for row in hindsight.table([(100, 6, 1e-2)], [3], methods):
         assert row in lines
-    fields = next(line for line in lines if line.startswith("10000\t3\t0.01\t5\tanchored")).split("\t")
+    fields = next(line for line in lines if line.startswith("10000\t3\t0.01\t5\tanchored")).split(
+        "\t"
+    )
     family = instance(10000, 3, 5, levels=18)
-    again = anchored_search._epochs(family, 1e-2, ast.literal_eval(fields[-1]), True, anchored_search._Exact)
+    again = anchored_search._epochs(
+        family, 1e-2, ast.literal_eval(fields[-1]), True, anchored_search._Exact
+    )
     assert f"{again.price:.3f}" == f"{float(fields[5]):.3f}"

@@ -16,7 +16,12 @@ def drawn(seed):
     numbers = runs.random_parameters(rng)
     first = math.floor(-math.log2(numbers["mu"] * numbers["d0"])) - 1
     s = theorem.dyadic(**numbers, first=first, levels=40)
-    return rng, s, numbers["gamma"], (rng.uniform(0.05, 0.5), rng.uniform(0.02, 0.5), rng.uniform(2, 20))
+    return (
+        rng,
+        s,
+        numbers["gamma"],
+        (rng.uniform(0.05, 0.5), rng.uniform(0.02, 0.5), rng.uniform(2, 20)),
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -100,4 +105,6 @@ def test_what_is_lower_order_vanishes():
 def test_a_set_is_within_its_bounds_and_larger_errors_break_them():
     assert all(max(runs.one_set(seed)) <= 1 + 1e-12 for seed in range(100))
     assert any(max(runs.one_set(seed, 1.5)) > 1 for seed in range(100))
-    assert max(runs.one_set(seed)[2] for seed in range(100)) > 0.9  # a price bound smaller by a tenth would fail
+    assert (
+        max(runs.one_set(seed)[2] for seed in range(100)) > 0.9
+    )  # a price bound smaller by a tenth would fail

@@ -24,7 +24,9 @@ def test_the_sum_counts_levels_at_the_threshold():
     assert calls.level_sum(2.0, 10, 8.0) == 14
 
 
-@pytest.mark.parametrize(("gamma", "sigma"), list(itertools.product((0.5, 2.0, 3.0), (2.0**-5, 0.1, 8.0))))
+@pytest.mark.parametrize(
+    ("gamma", "sigma"), list(itertools.product((0.5, 2.0, 3.0), (2.0**-5, 0.1, 8.0)))
+)
 @pytest.mark.parametrize("alternate", [True, False])
 def test_the_cheapest_call_lies_between_the_two_sides(gamma, sigma, alternate):
     low, high = calls.sides(gamma, 5, sigma)
@@ -64,7 +66,9 @@ def test_enumeration_and_formulas_agree():
     assert variance == pytest.approx(t.variance(np.zeros(1)))
     assert price == pytest.approx(t.expected_cost())
     assert calls.in_pairs(t) == pytest.approx(t.expected_cost("pairs"))
-    assert calls.in_pairs(t) == pytest.approx(8 + 0.6 * (8 + 64) + 0.3 * (64 + 512) + 0.2 * (512 + 4096))
+    assert calls.in_pairs(t) == pytest.approx(
+        8 + 0.6 * (8 + 64) + 0.3 * (64 + 512) + 0.2 * (512 + 4096)
+    )
 
 
 def test_the_split_by_hand():

@@ -28,7 +28,10 @@ def test_a_rival_in_hindsight_reaches_the_target_at_the_price_it_names():
 def test_least_absolute_deviations_jump():
     case = cases.deviations(judge=4)
     y = np.full(8, 0.1)
-    moved = [np.linalg.norm(case.h.value(2, y + t) - case.h.value(2, y)) for t in np.linspace(0, 0.05, 200)]
+    moved = [
+        np.linalg.norm(case.h.value(2, y + t) - case.h.value(2, y))
+        for t in np.linspace(0, 0.05, 200)
+    ]
     assert len(set(np.round(moved, 6))) < 120  # constant between jumps, up to the ridge
     assert max(moved) > 0.01
 
@@ -90,10 +93,15 @@ def test_the_stored_races_are_those_of_the_code():
     make, target = cases.CASES["loose"]
     case = make()
     for method, row in stored[0]["rivals"].items():
-        assert cases.RIVALS[method](case, target * case.loss(case.start))[:2] == (row["price"], row["with"])
+        assert cases.RIVALS[method](case, target * case.loss(case.start))[:2] == (
+            row["price"],
+            row["with"],
+        )
 
 
-@pytest.mark.parametrize("make", [inhabitants.logistic, inhabitants.deviations, inhabitants.stopped])
+@pytest.mark.parametrize(
+    "make", [inhabitants.logistic, inhabitants.deviations, inhabitants.stopped]
+)
 def test_the_long_way_to_a_gradient_ends_where_the_short_cut_does(make):
     """What is timed computes what was raced."""
     made = make()
@@ -101,7 +109,9 @@ def test_the_long_way_to_a_gradient_ends_where_the_short_cut_does(make):
     y = np.linspace(-1, 1, case.start.size)
     for k in case.h.levels[1:3]:
         np.testing.assert_allclose(case.work(k, y), case.h.value(k, y), rtol=1e-7, atol=1e-12)
-    assert not np.allclose(case.work(case.h.levels[1], y), case.h.value(case.h.levels[2], y), rtol=1e-4)
+    assert not np.allclose(
+        case.work(case.h.levels[1], y), case.h.value(case.h.levels[2], y), rtol=1e-4
+    )
 
 
 def test_a_run_is_timed_as_often_as_there_is_time():

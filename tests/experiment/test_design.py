@@ -10,7 +10,9 @@ from mlgd.experiment.design import BLOCK, Design, box_muller, stream
 def test_columns_have_their_norms_and_share_a_direction(rho):
     design = Design(m=4096, n=300, rho=rho, seed=1)
     matrix = design.columns(300)
-    np.testing.assert_allclose(np.linalg.norm(matrix, axis=0), np.arange(1, 301) ** (-1 / 1.2), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.norm(matrix, axis=0), np.arange(1, 301) ** (-1 / 1.2), rtol=1e-12
+    )
     unit = matrix / np.linalg.norm(matrix, axis=0)
     # the columns' common part is rho u, the rest is independent: cosines rho with u, rho^2 among themselves
     assert abs(np.mean(design.shared() @ unit) - rho) < 5 / np.sqrt(4096 * 300) + 5 / 4096
@@ -38,7 +40,9 @@ def test_pairs_are_standard_normals():
     moments = [np.mean(out.astype(float) ** q) for q in (1, 2, 3, 4)]
     spreads = np.sqrt(np.array([1, 2, 15, 96]) / n)  # of the mean of x, x^2, x^3, x^4
     np.testing.assert_array_less(np.abs(np.array(moments) - [0, 1, 0, 3]), 5 * spreads)
-    assert abs(np.mean(out[:, :2048] * out[:, 2048:])) < 5 / np.sqrt(n / 2)  # the two of a pair are uncorrelated
+    assert abs(np.mean(out[:, :2048] * out[:, 2048:])) < 5 / np.sqrt(
+        n / 2
+    )  # the two of a pair are uncorrelated
     assert 4.3 < np.abs(out).max() < 7
 
 

@@ -18,12 +18,16 @@ def test_a_fixed_level_is_descent_on_its_columns():
         path.append(x.copy())
         x = x - 0.01 * head.T @ (head @ x - RIGHT)
     assert last[-1] == pytest.approx(0.5 * np.sum((head @ x - RIGHT) ** 2), rel=1e-12)
-    assert average[-1] == pytest.approx(0.5 * np.sum((head @ np.mean(path, axis=0) - RIGHT) ** 2), rel=1e-12)
+    assert average[-1] == pytest.approx(
+        0.5 * np.sum((head @ np.mean(path, axis=0) - RIGHT) ** 2), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_telescope_that_draws_everything_is_its_finest_level(exact):
-    run = direct.telescope(COLUMNS, RIGHT, (1, 4, 8), np.ones(3), 0.01, exact, np.random.default_rng(0), 30)
+    run = direct.telescope(
+        COLUMNS, RIGHT, (1, 4, 8), np.ones(3), 0.01, exact, np.random.default_rng(0), 30
+    )
     last, average = direct.fixed(COLUMNS, RIGHT, 8, 0.01, 30)
     np.testing.assert_allclose(run.last, last, rtol=1e-10)
     np.testing.assert_allclose(run.average, average, rtol=1e-10)
@@ -33,7 +37,14 @@ def test_a_telescope_that_draws_everything_is_its_finest_level(exact):
 
 def test_the_maintained_residual_is_the_recomputed_one():
     run = direct.telescope(
-        COLUMNS, RIGHT, (1, 4, 8), np.array([1.0, 0.5, 0.2]), 0.01, True, np.random.default_rng(0), 200
+        COLUMNS,
+        RIGHT,
+        (1, 4, 8),
+        np.array([1.0, 0.5, 0.2]),
+        0.01,
+        True,
+        np.random.default_rng(0),
+        200,
     )
     np.testing.assert_allclose(run.residual, COLUMNS @ run.x - RIGHT, atol=1e-10)
 
@@ -51,5 +62,10 @@ def test_it_takes_nothing_from_the_modules_that_it_judges():
 
     tree = ast.parse(Path(direct.__file__).read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     assert modules | names == {"__future__", "collections.abc", "dataclasses", "numpy"}

@@ -40,7 +40,9 @@ def test_transcripts_agree_until_the_first_look():
 def test_the_chain_counts_what_dense_linear_algebra_counts():
     curvature, modulus, length, target = 16.0, 1.0, 40, 1 / 64
     bend = (curvature - modulus) / 4
-    hessian = (2 * bend + modulus) * np.eye(length) - bend * (np.eye(length, k=1) + np.eye(length, k=-1))
+    hessian = (2 * bend + modulus) * np.eye(length) - bend * (
+        np.eye(length, k=1) + np.eye(length, k=-1)
+    )
     push = bend * np.eye(length)[0]
     best = np.linalg.solve(hessian, push)
 

@@ -21,7 +21,11 @@ def worst_case(mu, eta, steps, window):
     outside = np.abs(x) ** np.maximum(n - window, 0) * (1 - x**window)
     c = np.where(n <= window, inside, outside) / (window * lam)
     a = x ** (steps - window + 1) * (1 - x**window) / (window * eta * lam)
-    return (lam * a**2).max() / 2, ((width @ c) ** 2 * lam).max() / 2, width @ (c**2 * lam).max(axis=1) / 2
+    return (
+        (lam * a**2).max() / 2,
+        ((width @ c) ** 2 * lam).max() / 2,
+        width @ (c**2 * lam).max(axis=1) / 2,
+    )
 
 
 def brute_force(instance):
@@ -36,10 +40,17 @@ def brute_force(instance):
                 window = max(1, round(share * steps))
                 horizon, bias, noise = worst_case(instance.mu, eta, int(steps), window)
                 for finest in range(count):
-                    room = EPS - (math.sqrt(horizon) * instance.d0 + math.sqrt(bias) * accuracy[finest]) ** 2
+                    room = (
+                        EPS
+                        - (math.sqrt(horizon) * instance.d0 + math.sqrt(bias) * accuracy[finest])
+                        ** 2
+                    )
                     for first in range(finest + 1) if room > 0 else ():
                         w = noise * v[first + 1 : finest + 1]
-                        pair = cost[first + 1 : finest + 1] + np.append(0.0, cost[first + 1 : finest])[: finest - first]
+                        pair = (
+                            cost[first + 1 : finest + 1]
+                            + np.append(0.0, cost[first + 1 : finest])[: finest - first]
+                        )
                         p = np.sqrt(w * pair).sum() / (room + w.sum()) * np.sqrt(w / pair)
                         if (p <= 1).all():
                             best = min(best, steps * (cost[first] + float(p @ pair)))
@@ -51,16 +62,22 @@ def test_moments_are_those_of_runs():
     h = instance.hierarchy
     telescope = Telescope(h, {1: 1.0, 2: 0.3, 4: 0.05})
     bill = tuned(instance.problem(), EPS, telescope, eta=1.5, steps=60, window=25)
-    losses = np.array([instance.loss(minimize(h, instance.start, bill, rng=seed).y) for seed in range(400)])
+    losses = np.array(
+        [instance.loss(minimize(h, instance.start, bill, rng=seed).y) for seed in range(400)]
+    )
     assert abs(losses.mean() - instance.judged(bill)) <= 5 * losses.std(ddof=1) / 20
-    assert abs(losses.mean() - 1.1 * instance.judged(bill)) > 5 * losses.std(ddof=1) / 20  # the test can fail
+    assert (
+        abs(losses.mean() - 1.1 * instance.judged(bill)) > 5 * losses.std(ddof=1) / 20
+    )  # the test can fail
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02])
 def test_moments_of_growing_weights_are_those_of_descent(growth):
     lam, eta, steps = np.array([0.05, 0.3, 1.0]), 0.7, 40
     weights = growth ** np.arange(steps) / sum(growth**t for t in range(steps))
-    y = np.vstack([np.ones(3), np.zeros((steps, 3))])  # from one without errors, and from zero with one error each
+    y = np.vstack(
+        [np.ones(3), np.zeros((steps, 3))]
+    )  # from one without errors, and from zero with one error each
     out = np.zeros_like(y)
     for s in range(steps):
         out += weights[s] * y
@@ -84,7 +101,11 @@ def test_hindsight_reaches_the_target_and_beats_a_fixed_level():
     found = instance.mean_loss(way["eta"], way["steps"], way["window"], way["levels"], way["p"])
     assert found <= EPS * (1 + 1e-9)
     assert price < instance.fixed(EPS)
-    assert instance.coarse_to_fine(EPS, "cg") < instance.coarse_to_fine(EPS, "nesterov") < instance.fixed(EPS)
+    assert (
+        instance.coarse_to_fine(EPS, "cg")
+        < instance.coarse_to_fine(EPS, "nesterov")
+        < instance.fixed(EPS)
+    )
 
 
 @pytest.mark.parametrize("gamma", [3.0, 6.0])
@@ -101,7 +122,9 @@ def test_measured_plans_are_near_hindsight(gamma, kappa):
     ratios, losses = [], []
     for seed in range(4):
         instance = Instance.draw(gamma, kappa, seed)
-        bill = plan(instance.problem(instance.measures()), EPS, on=instance.hierarchy, promise="measured")
+        bill = plan(
+            instance.problem(instance.measures()), EPS, on=instance.hierarchy, promise="measured"
+        )
         losses.append(instance.judged(bill) / EPS)
         ratios.append(bill.expected_cost / instance.telescope(EPS)[0])
     assert np.mean(losses) <= 1.2

@@ -25,7 +25,9 @@ def test_reduction_is_the_stored_problem():
     head = matrix[:, :64]
     np.testing.assert_allclose(problem.gram, head.T @ head, atol=1e-14)
     np.testing.assert_allclose(problem.moment, head.T @ problem.right, atol=1e-13)
-    np.testing.assert_allclose(problem.right, b, atol=1e-6)  # summed from products in single precision
+    np.testing.assert_allclose(
+        problem.right, b, atol=1e-6
+    )  # summed from products in single precision
     for x, exact, truncated in zip(
         problem.probes, problem.biases([1, 8, 64]), problem.biases([1, 8, 64], True), strict=True
     ):
@@ -45,11 +47,15 @@ def test_reduction_does_not_depend_on_what_is_kept_nor_on_company():
     alone = reduce([SMALL], 32)[0]
     for keep in (0, 2**18, 2**30):
         again, shorter, other = reduce(
-            [SMALL, Design(m=128, n=700, seed=4), Design(m=128, n=1500, rho=0.1, phi=1.5, seed=4)], 32, keep=keep
+            [SMALL, Design(m=128, n=700, seed=4), Design(m=128, n=1500, rho=0.1, phi=1.5, seed=4)],
+            32,
+            keep=keep,
         )
         np.testing.assert_allclose(again.moment, alone.moment, atol=1e-6)
         np.testing.assert_allclose(again.tails, alone.tails, rtol=1e-5)
-        np.testing.assert_allclose(shorter.tails, reduce([Design(m=128, n=700, seed=4)], 32)[0].tails, rtol=1e-5)
+        np.testing.assert_allclose(
+            shorter.tails, reduce([Design(m=128, n=700, seed=4)], 32)[0].tails, rtol=1e-5
+        )
         assert other.design.phi == 1.5
         assert not np.allclose(other.moment, alone.moment)
 
@@ -84,7 +90,9 @@ def test_diagnostic_descent_is_the_descent():
         x = x - eta * (problem.gram @ x - problem.moment)
         path.append(x)
     np.testing.assert_allclose(
-        descend(problem.gram, problem.moment, (0, 1, 4, 20)), np.array(path)[[0, 1, 4, 20]], atol=1e-13
+        descend(problem.gram, problem.moment, (0, 1, 4, 20)),
+        np.array(path)[[0, 1, 4, 20]],
+        atol=1e-13,
     )
     assert problem.steps == PROBE_STEPS
 

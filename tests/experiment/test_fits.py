@@ -26,7 +26,9 @@ def test_power_laws_are_read_back():
 
 
 def test_medians_need_half_of_the_seeds():
-    flops = np.array([[1.0, 1.0, np.inf], [2.0, np.inf, np.inf], [3.0, np.inf, 5.0], [9.0, 2.0, np.inf]])
+    flops = np.array(
+        [[1.0, 1.0, np.inf], [2.0, np.inf, np.inf], [3.0, np.inf, 5.0], [9.0, 2.0, np.inf]]
+    )
     low, middle, high = across_seeds(flops)
     assert (middle[0], middle[1]) == (2.5, 1.5)
     assert np.isnan(middle[2])

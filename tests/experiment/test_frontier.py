@@ -61,14 +61,18 @@ def test_probabilities_follow_the_biases_and_are_clamped():
 def test_reading_rarely_rounds_the_steps_up():
     steps = {(4, 1.0, "last"): np.array([7.0, 150.0, np.inf])}
     np.testing.assert_array_equal(fixed_frontier(steps, 10).flops, [7 * 160.0, 150 * 160.0, np.inf])
-    np.testing.assert_array_equal(fixed_frontier(steps, 10, every=100).flops, [100 * 160.0, 200 * 160.0, np.inf])
+    np.testing.assert_array_equal(
+        fixed_frontier(steps, 10, every=100).flops, [100 * 160.0, 200 * 160.0, np.inf]
+    )
     assert np.isinf(fixed_frontier(steps, 10, max_steps=100).flops[1])
 
 
 def test_fixed_level_first_steps_are_exact(problem, columns):
     for k in (1, 4, 32):
         for shrink in (1.0, 0.5):
-            losses = direct.fixed(columns, problem.right, k, shrink / (4 * problem.smoothness(k)), 2000)
+            losses = direct.fixed(
+                columns, problem.right, k, shrink / (4 * problem.smoothness(k)), 2000
+            )
             found = fixed_level(problem, k, shrink, TARGETS)
             for iterate, loss in zip(("last", "average"), losses, strict=True):
                 for target, first in zip(TARGETS, found[iterate], strict=True):
@@ -85,17 +89,29 @@ def test_frontier_is_the_cheapest_run(problem, columns, biases):
             for j, shrink in enumerate((1.0, 0.5)):
                 p = probabilities(biases, 3.0, scale)
                 rng = stream(3, TELESCOPE, int(exact), i, j)
-                run = direct.telescope(columns, problem.right, LADDER, p, shrink * eta, exact, rng, steps)
+                run = direct.telescope(
+                    columns, problem.right, LADDER, p, shrink * eta, exact, rng, steps
+                )
                 for every, cheapest in best.items():
                     for loss in (run.last, run.average):
                         for t, target in enumerate(TARGETS):
                             hit = np.flatnonzero(
-                                (loss <= target * problem.loss_zero) & (np.arange(1, steps + 1) % every == 0)
+                                (loss <= target * problem.loss_zero)
+                                & (np.arange(1, steps + 1) % every == 0)
                             )
                             if len(hit) and run.flops[hit[0]] < budget:
                                 cheapest[t] = min(cheapest[t], run.flops[hit[0]])
         found = telescope_frontier(
-            problem, LADDER, (1, 8), exact, TARGETS, (0, 1, 4, 20, 89, 400), (1.0, 0.5), steps, budget, (1, 50)
+            problem,
+            LADDER,
+            (1, 8),
+            exact,
+            TARGETS,
+            (0, 1, 4, 20, 89, 400),
+            (1.0, 0.5),
+            steps,
+            budget,
+            (1, 50),
         )
         for every, reached in zip((1, 50), found, strict=True):
             sure = best[every] < budget / 2
@@ -113,7 +129,9 @@ def test_targets_below_the_floor_are_never_reached(problem):
 
 def test_limits_and_reading_intervals_only_cost(problem):
     steps = fixed_steps(problem, LADDER, TARGETS)
-    free, limited, coarse = (fixed_frontier(steps, 256, **o).flops for o in ({}, {"max_steps": 300}, {"every": 100}))
+    free, limited, coarse = (
+        fixed_frontier(steps, 256, **o).flops for o in ({}, {"max_steps": 300}, {"every": 100})
+    )
     assert (limited >= free).all()
     assert (coarse >= free).all()
     assert (limited > free).any()

@@ -28,7 +28,11 @@ def test_levels_approach_the_exact_map_at_first_order():
 
 def test_the_measured_rate_is_near_three_and_harder_than_monte_carlo():
     heat = HeatSource(levels=(3, 4, 5, 6, 7))
-    report = audit(heat.hierarchy(), [np.zeros(16), heat.minimizer, heat.minimizer / 2], reference=heat.gradient)
+    report = audit(
+        heat.hierarchy(),
+        [np.zeros(16), heat.minimizer, heat.minimizer / 2],
+        reference=heat.gradient,
+    )
     assert report.gamma == pytest.approx(3, rel=0.1)
     assert report.regime == "HTMC"
 

@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlgd.experiment import hindsight, strides
-from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance, plain_path, water_filling
+from mlgd.experiment.linear_errors import (
+    Moments,
+    Sampling,
+    after,
+    anchored_path,
+    instance,
+    plain_path,
+    water_filling,
+)
 
 DRAW = Sampling(0, 3, np.array([0.5, 0.2, 0.1]))
 
@@ -29,7 +37,11 @@ def simulate(family, steps, runs, reference, growth=None):
         for i, p in enumerate(DRAW.p):
             k = i + 1
             step = y @ family.slopes[k].T + family.offset[k] - family.offset[k - 1]
-            there = r @ family.slopes[k].T + family.offset[k] - family.offset[k - 1] if reference else 0.0
+            there = (
+                r @ family.slopes[k].T + family.offset[k] - family.offset[k - 1]
+                if reference
+                else 0.0
+            )
             drawn = (rng.random(runs) < p)[:, None] / p
             g += drawn * (step - there) + there
         y = y - 1.2 * g
@@ -38,7 +50,9 @@ def simulate(family, steps, runs, reference, growth=None):
 
 def close(family, points, moments):
     losses = points**2 @ family.spectrum / 2
-    assert abs(losses.mean() - moments.loss(family.spectrum)) < 5 * losses.std() / np.sqrt(losses.size)
+    assert abs(losses.mean() - moments.loss(family.spectrum)) < 5 * losses.std() / np.sqrt(
+        losses.size
+    )
     scale = np.sqrt(np.diag(moments.second))
     assert np.abs(points.mean(axis=0) - moments.mean).max() < 5 * scale.max() / np.sqrt(losses.size)
 
@@ -60,11 +74,17 @@ def test_strides_give_the_moments_of_single_steps():
     start, steps = Moments.at(family.e0), 700
     epoch = strides.Epoch(family, start, 1.9, DRAW)
     while epoch.time < steps:
-        n = 1 if epoch.time < strides.SINGLE else min(epoch.time // strides.STRIDES, steps - epoch.time)
+        n = (
+            1
+            if epoch.time < strides.SINGLE
+            else min(epoch.time // strides.STRIDES, steps - epoch.time)
+        )
         epoch.go(n, epoch.stride(n)[0])
     literal = after(anchored_path(family, start, 1.9, DRAW), steps)
     assert epoch.loss() == pytest.approx(literal.loss(family.spectrum), rel=1e-4)
-    assert np.allclose(epoch.moments().second, literal.second, rtol=1e-4, atol=1e-4 * np.abs(literal.second).max())
+    assert np.allclose(
+        epoch.moments().second, literal.second, rtol=1e-4, atol=1e-4 * np.abs(literal.second).max()
+    )
     again = strides.Epoch(family, start, 1.9, DRAW)
     assert strides.reach(again, 1.1 * epoch.loss(), 10**5) < steps
 
@@ -84,8 +104,12 @@ def test_the_family_is_what_it_says():
     assert family.loss(family.e0) == pytest.approx(1)
     for k in (0, 5):
         error = family.matrix[k] @ family.e0 + family.offset[k] - family.spectrum * family.e0
-        assert np.linalg.norm(error) == pytest.approx(0.1 * 2.0**-k / np.sqrt(2))  # at the start, u alone
-    assert (family.lipschitz[1:] * 2.0 ** np.arange(1, 14) * np.linalg.norm(family.e0) < 0.2122).all()
+        assert np.linalg.norm(error) == pytest.approx(
+            0.1 * 2.0**-k / np.sqrt(2)
+        )  # at the start, u alone
+    assert (
+        family.lipschitz[1:] * 2.0 ** np.arange(1, 14) * np.linalg.norm(family.e0) < 0.2122
+    ).all()
     h = family.hierarchy()
     assert h.cost(0) == 1
     assert np.allclose(h.value(3, family.e0), family.matrix[3] @ family.e0 + family.offset[3])
@@ -142,7 +166,9 @@ def test_water_filling_satisfies_its_conditions(problem):
     rounding = 1e-12 * (variance + v.sum())  # of 1/p - 1 where p is nearly one
     assert used <= variance + rounding
     free = p < 1 - 1e-12
-    multipliers = p**2 * price / v  # stationarity: one value where p < 1, and no larger than it where p = 1
+    multipliers = (
+        p**2 * price / v
+    )  # stationarity: one value where p < 1, and no larger than it where p = 1
     if free.any():
         assert math.isclose(used, variance, rel_tol=0, abs_tol=rounding)
         np.testing.assert_allclose(multipliers[free], multipliers[free][0], rtol=1e-9)

@@ -32,7 +32,9 @@ def test_responses_are_those_of_the_iteration(scheme):
     for i, (steps, curvature) in enumerate(zip(horizons, curvatures, strict=True)):
         unit = np.eye(steps)
         single = [-steps_of(scheme, steps, eta, curvature, e, 0.0) for e in unit]
-        assert r.start[i] == pytest.approx(steps_of(scheme, steps, eta, curvature, np.zeros(steps), 1.0))
+        assert r.start[i] == pytest.approx(
+            steps_of(scheme, steps, eta, curvature, np.zeros(steps), 1.0)
+        )
         assert r.lasting[i] == pytest.approx(sum(single))
         assert r.changing[i] == pytest.approx(np.abs(single).sum())
         assert r.noise[i] == pytest.approx(np.square(single).sum())
@@ -49,8 +51,15 @@ def test_moments_are_those_of_all_draws():
     coins = list(product((False, True), repeat=len(free)))
     for run in product(coins, repeat=stage.steps):
         errors = [float(t.combine(np.zeros(1), drawn).value[0]) for drawn in run]
-        weight = math.prod(q if b else 1 - q for drawn in run for q, b in zip(free, drawn, strict=True))
-        mean += weight * curvature / 2 * steps_of("run", stage.steps, bill.eta, curvature, errors, 1.0) ** 2
+        weight = math.prod(
+            q if b else 1 - q for drawn in run for q, b in zip(free, drawn, strict=True)
+        )
+        mean += (
+            weight
+            * curvature
+            / 2
+            * steps_of("run", stage.steps, bill.eta, curvature, errors, 1.0) ** 2
+        )
     assert free
     assert stage.steps == 2
     assert momentum.moments(bill, curvature) == pytest.approx(mean / eps, rel=1e-12)
@@ -59,7 +68,9 @@ def test_moments_are_those_of_all_draws():
 def test_the_theorem_is_never_exceeded():
     problems = momentum.extremes(1000, seed=1)
     unit, every = np.array([momentum.over_bounds(*p) for p in problems]).T
-    assert 0.9 < unit.max() <= 1  # not exceeded, and within ten percent: no constant is wrong by more
+    assert (
+        0.9 < unit.max() <= 1
+    )  # not exceeded, and within ten percent: no constant is wrong by more
     assert 0.9 < every.max() <= 1
     plans = [plan(p, eps, "accelerated") for p, eps in problems]
     assert min(s.steps for p in plans for s in p.stages) >= 2
@@ -88,10 +99,15 @@ def test_the_bias_accumulates_beyond_its_horizon():
     for steps in (1, 3, 10, 100, 1000):
         for delta in (1e-4, 1e-2, 0.1, 1.0):
             numbers = {"T": steps, "eta": 0.5, "delta": delta, "sigma": 0.0, "d0": 1.0}
-            radius, total = F.value(F.RADIUS["paper"], **numbers), F.value(F.PAPER_WEIGHTS["total"], **numbers)
+            radius, total = (
+                F.value(F.RADIUS["paper"], **numbers),
+                F.value(F.PAPER_WEIGHTS["total"], **numbers),
+            )
             assert momentum.bias_adds(steps, 0.5, delta) <= radius**2 / (2 * total)
 
 
 def test_orders_read_as_equalities():
     eps = 2.0**-20
-    assert momentum.printed_price(PLAIN, eps) / plan(PLAIN, eps).expected_cost == pytest.approx(4.04, abs=0.01)
+    assert momentum.printed_price(PLAIN, eps) / plan(PLAIN, eps).expected_cost == pytest.approx(
+        4.04, abs=0.01
+    )

@@ -7,7 +7,16 @@ import pytest
 
 from mlgd.experiment.protocol import SEEDS, Protocol, SeedResult, run_seed
 
-TINY = Protocol(m=64, n=512, ladder=(1, 4, 16), seeds=(0,), scales=(1, 4), max_steps=500, max_flops=1e6, targets=4)
+TINY = Protocol(
+    m=64,
+    n=512,
+    ladder=(1, 4, 16),
+    seeds=(0,),
+    scales=(1, 4),
+    max_steps=500,
+    max_flops=1e6,
+    targets=4,
+)
 
 
 def test_the_defaults_are_the_paper_s_and_the_seeds_those_named_in_advance():

@@ -12,7 +12,9 @@ def test_the_output_has_the_responses_of_the_closed_form():
     found = Responses.at(lam, np.array([eta]), np.array([window]), np.array([steps]))
     start, error = np.array([1.0, -2.0, 3.0]), np.array([0.3, 0.1, -0.2])
     expected = found.start[0] * start - found.lasting[0] * error
-    np.testing.assert_allclose(output(lam, eta, window, start, np.tile(error, (steps, 1))), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        output(lam, eta, window, start, np.tile(error, (steps, 1))), expected, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("eta", "window", "steps"), [(1.0, 20, 60), (1.6, 50, 120)])

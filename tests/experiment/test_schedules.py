@@ -20,13 +20,17 @@ def test_the_corners_are_among_the_problems():
     found = {(round(math.log10(c)), round(math.log10(kappa))) for c, kappa, _, _ in corners}
     assert found == {(-3, 0), (-3, 8), (3, 0), (3, 8)}
     assert {p.gamma for *_, p in corners} == {2.01, 6.0}
-    ends = [min(abs(target / p.beta - 1), abs(target / (1e-8 * p.mu) - 1)) for *_, target, p in corners]
+    ends = [
+        min(abs(target / p.beta - 1), abs(target / (1e-8 * p.mu) - 1)) for *_, target, p in corners
+    ]
     assert max(ends) < 1e-9
 
 
 def test_a_scheduled_plan_costs_at_most_its_bound():
     bills = [S.plan_bill(p, e) for p, e in CASES]
-    assert S.over(bills, 1) <= 1 < S.over(bills, 0.9)  # nothing below a unit: the coarse term is needed, all of it
+    assert (
+        S.over(bills, 1) <= 1 < S.over(bills, 0.9)
+    )  # nothing below a unit: the coarse term is needed, all of it
     assert 0.3 < S.over([S.plan_bill(S.every_accuracy(p, e), e) for p, e in CASES[:80]], 0) <= 1
 
 
@@ -34,7 +38,9 @@ def test_a_scheduled_plan_reaches_its_target():
     for p, e in CASES[:80]:
         assert plan(p, e, "scheduled").budget.total <= e * (1 + 1e-9)
         assert S.reached(p, e) <= 1
-    assert max(S.reached(p, e, 4.0) for p, e in CASES[:80]) > 1  # tolerances four times too lax are noticed
+    assert (
+        max(S.reached(p, e, 4.0) for p, e in CASES[:80]) > 1
+    )  # tolerances four times too lax are noticed
 
 
 def test_the_moments_of_a_plan_are_those_of_its_recursion():
@@ -55,7 +61,11 @@ def test_the_moments_of_a_plan_are_those_of_its_recursion():
                     (1 - w) ** 2 * square + 2 * w * (1 - w) * cross + w * w * yy,
                 )
                 shrink = 1 - bill.eta * curvature
-                yy = shrink**2 * yy - 2 * shrink * bill.eta * bias * y + bill.eta**2 * (bias**2 + noise)
+                yy = (
+                    shrink**2 * yy
+                    - 2 * shrink * bill.eta * bias * y
+                    + bill.eta**2 * (bias**2 + noise)
+                )
                 cross = shrink * cross - bill.eta * bias * mean
                 y = shrink * y - bill.eta * bias
         worst = max(worst, curvature / 2 * square)
@@ -108,10 +118,16 @@ def test_bias_and_variance_are_those_of_the_theorem():
     for p, e in CASES:
         case = S.setting(p, e)
         times = case.horizon * np.array([0.03, 0.5, 0.98])
-        rates, accuracy = case.schedule.rates(times), np.array([case.h.accuracy(k) for k in case.schedule.levels])
+        rates, accuracy = (
+            case.schedule.rates(times),
+            np.array([case.h.accuracy(k) for k in case.schedule.levels]),
+        )
         for t, row in zip(times, rates.T, strict=True):
             at = {"mu": p.mu, "eps": e, "horizon": case.horizon, "t": float(t)}
-            delta, nu2 = F.value(F.SCHEDULE["delta"], **at) / math.sqrt(2), F.value(F.SCHEDULE["nu2"], **at) / 2
+            delta, nu2 = (
+                F.value(F.SCHEDULE["delta"], **at) / math.sqrt(2),
+                F.value(F.SCHEDULE["nu2"], **at) / 2,
+            )
             used = row > 0
             assert accuracy[used][-1] <= max(delta * (1 + 1e-9), accuracy[0])
             assert accuracy[used].size == 1 or 2 * accuracy[used][-1] > delta
@@ -145,8 +161,12 @@ def test_the_moments_of_the_jump_process_are_those_of_runs():
     error = max(np.std(losses[:200]), np.std(losses[200:])) / math.sqrt(200)
     expected = S.flow_loss(case.schedule, coarse, case.horizon, 1.0)
     assert abs(max(means) - expected) <= 4.9 * error
-    assert S.flow_loss(case.schedule, coarse, case.horizon, 1.0, 20) == pytest.approx(expected, rel=1e-3)
-    twice = S.setting(coarse, 0.3, relax=0.5)  # tolerances twice too large are noticed by these runs
+    assert S.flow_loss(case.schedule, coarse, case.horizon, 1.0, 20) == pytest.approx(
+        expected, rel=1e-3
+    )
+    twice = S.setting(
+        coarse, 0.3, relax=0.5
+    )  # tolerances twice too large are noticed by these runs
     assert abs(max(means) - S.flow_loss(twice.schedule, coarse, twice.horizon, 1.0)) > 4.9 * error
 
 
@@ -170,7 +190,10 @@ def test_a_scheduled_plan_is_the_one_of_the_theorem():
         bill = plan(p, e, "scheduled")
         x = 1 / (1 - bill.eta * p.mu / 2)
         log_x = -math.log1p(-bill.eta * p.mu / 2)
-        steps, block = math.ceil(math.log1p(2 * p.mu * p.d0**2 / e) / log_x - 1e-9), math.floor(2 * math.log(2) / log_x)
+        steps, block = (
+            math.ceil(math.log1p(2 * p.mu * p.d0**2 / e) / log_x - 1e-9),
+            math.floor(2 * math.log(2) / log_x),
+        )
         blocks = bill.stages[::-1]
         assert (bill.steps, bill.growth) == (max(1, steps), pytest.approx(x))
         assert all(stage.steps == block for stage in blocks[:-1])
@@ -180,14 +203,22 @@ def test_a_scheduled_plan_is_the_one_of_the_theorem():
         mean = float(shares @ 2.0 ** np.arange(len(blocks)))  # J
         assert 1 <= mean <= 5 / 3
         for b, stage in enumerate(blocks):
-            assert stage.delta**2 == pytest.approx(2**b * 3 * p.mu * e / (16 * (1 + bill.eta * p.mu) * mean), rel=1e-6)
+            assert stage.delta**2 == pytest.approx(
+                2**b * 3 * p.mu * e / (16 * (1 + bill.eta * p.mu) * mean), rel=1e-6
+            )
             assert stage.sigma**2 == pytest.approx(2**b * 3 * e / (8 * bill.eta * mean), rel=1e-6)
 
 
 def test_the_lasso_wants_a_coarser_beginning_or_a_higher_rate():
-    (missed, cheap), (begun, dearer) = (S.lasso_gaps(40, 0, 0.0, begin) for begin in (S.LASSO.first, 0))
+    (missed, cheap), (begun, dearer) = (
+        S.lasso_gaps(40, 0, 0.0, begin) for begin in (S.LASSO.first, 0)
+    )
     assert min(missed.min(), begun.min()) >= 0  # above the minimum
-    assert begun.mean() + 6 * begun.std() / math.sqrt(40) < 1 < missed.mean() - 6 * missed.std() / math.sqrt(40)
+    assert (
+        begun.mean() + 6 * begun.std() / math.sqrt(40)
+        < 1
+        < missed.mean() - 6 * missed.std() / math.sqrt(40)
+    )
     asked = S.setting(S.LASSO, 0.25, sold=True, kink=S.KINK)
     assert asked.h.levels[0] == -4
     assert 4.0**4 >= 2 * S.KINK**2 / 7 > 4.0**3

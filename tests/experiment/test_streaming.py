@@ -45,13 +45,26 @@ def test_it_is_the_reduction_of_the_same_numbers(pairs):
 def test_a_whole_run_at_m_1024_by_the_command(tmp_path):
     """The code path of the book's result, at a size that the fast path can check; and by dask the same to the last bit."""
     k_max, n = large.sizes(1024)
-    assert large.main(["--m", "1024", "--folder", str(tmp_path / "a"), "--out", str(tmp_path / "a.json")]) == 0
+    assert (
+        large.main(
+            ["--m", "1024", "--folder", str(tmp_path / "a"), "--out", str(tmp_path / "a.json")]
+        )
+        == 0
+    )
     found = large.read(tmp_path / "a.json")
     problem = reduce([Design(m=1024, n=n, seed=100, pairs=True)], k_max, STEPS)[0]
     np.testing.assert_allclose(found.exact, problem.biases(found.levels), rtol=1e-5)
     np.testing.assert_allclose(found.truncated, problem.biases(found.levels, True), rtol=1e-5)
     pytest.importorskip("distributed")
-    options = ["--m", "1024", "--dask", "--folder", str(tmp_path / "b"), "--out", str(tmp_path / "b.json")]
+    options = [
+        "--m",
+        "1024",
+        "--dask",
+        "--folder",
+        str(tmp_path / "b"),
+        "--out",
+        str(tmp_path / "b.json"),
+    ]
     assert large.main(options) == 0
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
 
@@ -86,7 +99,14 @@ def unbroken():
 def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, unbroken, victim):
     """SIGKILL at a random moment; dask's scheduler lives in the process that started the run."""
     psutil = pytest.importorskip("psutil")
-    arguments = ["--m", "1024", "--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "out.json")]
+    arguments = [
+        "--m",
+        "1024",
+        "--folder",
+        str(tmp_path / "kept"),
+        "--out",
+        str(tmp_path / "out.json"),
+    ]
     if victim in ("a dask worker", "the scheduler"):
         pytest.importorskip("distributed")
         arguments.append("--dask")
@@ -100,7 +120,9 @@ def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, unbroken, victi
         return {p.name: p.stat().st_mtime_ns for p in (tmp_path / "kept").glob("*/*.npy")}
 
     def start(log):
-        return subprocess.Popen([sys.executable, script], stderr=log, cwd=tmp_path, start_new_session=True)
+        return subprocess.Popen(
+            [sys.executable, script], stderr=log, cwd=tmp_path, start_new_session=True
+        )
 
     enough, end = int(np.random.default_rng(len(victim)).integers(2, 50)), time.monotonic() + 240
     with open(tmp_path / "log", "w+") as log:
@@ -175,9 +197,16 @@ def test_records_are_whole_or_not_there(tmp_path):
 def test_the_book_s_result_is_of_this_code_and_its_streams(book):
     """Blocks of 512 columns at m = 65536, drawn again: their share of b is the one that the run summed."""
     record = json.loads((book / "data" / "large.json").read_text())
-    assert record["version"] == version(), "the code of the large run changed: run make figure-large"
+    assert record["version"] == version(), (
+        "the code of the large run changed: run make figure-large"
+    )
     found = large.read(book / "data" / "large.json")
-    assert (found.design.m, found.design.n, found.k_max, found.design.seed) == (65536, 4_194_304, 16384, 100)
+    assert (found.design.m, found.design.n, found.k_max, found.design.seed) == (
+        65536,
+        4_194_304,
+        16384,
+        100,
+    )
     assert found.design.pairs
     for block in list(found.slices)[:: len(found.slices) - 1]:
         again = shares(found.design, range(block, block + 1))[-4:]

@@ -64,7 +64,9 @@ def test_frozen_telescope_is_the_literal_descent(problem):
         x = x - eta * (problem.gram @ x - weight * problem.moment)
         cost += prices(LADDER, 128, True, row[None])[0]
         for point in (x, total / (t + 1)):
-            flops = np.where((problem.loss(point) <= TARGETS * problem.loss_zero) & np.isinf(flops), cost, flops)
+            flops = np.where(
+                (problem.loss(point) <= TARGETS * problem.loss_zero) & np.isinf(flops), cost, flops
+            )
     found = Frozen.of(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
     np.testing.assert_allclose(found.flops, flops)
 
@@ -72,5 +74,10 @@ def test_frozen_telescope_is_the_literal_descent(problem):
 def test_beyond_gathers_them():
     protocol = Protocol(m=96, n=512, ladder=LADDER, seeds=(0,), max_flops=1e6, max_steps=500)
     found = beyond(protocol, 0, 1e5)
-    assert len(found.krylov) == len(found.frozen_fixed) == len(found.frozen_telescope) == protocol.targets
+    assert (
+        len(found.krylov)
+        == len(found.frozen_fixed)
+        == len(found.frozen_telescope)
+        == protocol.targets
+    )
     assert found.ball_prefactor > 0

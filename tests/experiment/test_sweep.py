@@ -13,7 +13,9 @@ from mlgd.experiment.store import read_signed, write_signed
 from mlgd.experiment.sweep import quarters, read, sweep
 from mlgd.experiment.tables import Findings, costs_table, exponents_table
 
-TINY = Protocol(m=96, n=1024, ladder=(1, 4, 16), seeds=(0, 1, 2), max_flops=2e6, max_steps=2000, scales=(1, 4))
+TINY = Protocol(
+    m=96, n=1024, ladder=(1, 4, 16), seeds=(0, 1, 2), max_flops=2e6, max_steps=2000, scales=(1, 4)
+)
 
 
 class Backwards(Executor):
@@ -59,7 +61,11 @@ def test_same_numbers_on_dask_when_a_worker_dies(tmp_path):
     killed = []
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=tmp_path
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            local_directory=tmp_path,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -93,7 +99,9 @@ def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):
 
 def test_the_book_s_file_is_of_this_code_and_of_all_seeds(book):
     record = json.loads((book / "data" / "seeds.json").read_text())
-    assert record["version"] == module.version(), "the code of a seed changed: run make figure-seeds"
+    assert record["version"] == module.version(), (
+        "the code of a seed changed: run make figure-seeds"
+    )
     assert [r.seed for r in read(book / "data" / "seeds.json")] == list(Protocol().seeds)
 
 
@@ -101,6 +109,8 @@ def test_the_story_s_run_printed_the_tables_of_the_book_s_file(book):
     """The audit reads the file; the story runs the seeds. Their tables are the same to the last digit shown."""
     found = Findings(Protocol(), read(book / "data" / "seeds.json"))
     cells = json.loads((book / "experiment.ipynb").read_text())["cells"]
-    printed = "".join(text for c in cells for o in c.get("outputs", ()) for text in o.get("text", ()))
+    printed = "".join(
+        text for c in cells for o in c.get("outputs", ()) for text in o.get("text", ())
+    )
     for table in (exponents_table(found), costs_table(found)):
         assert table in printed

@@ -12,7 +12,9 @@ from mlgd.experiment.fields import KINDS, LEVELS, TARGETS, Family, Instances
 from mlgd.experiment.responses import Found, Stage, linear_methods, run, ways
 from mlgd.experiment.spots import hierarchy, runs
 
-CELLS = json.loads((Path(__file__).parents[2] / "book/data/territory.json").read_text(encoding="utf-8"))["cells"]
+CELLS = json.loads(
+    (Path(__file__).parents[2] / "book/data/territory.json").read_text(encoding="utf-8")
+)["cells"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,7 +37,9 @@ def test_a_slice_of_the_map_is_what_the_methods_cost():
     for gamma in (1.5, 4.0):
         for eps in TARGETS:
             stored = next(
-                c for c in CELLS if (c["kind"], c["kappa"], c["gamma"], c["eps"]) == ("fresh", 100.0, gamma, eps)
+                c
+                for c in CELLS
+                if (c["kind"], c["kappa"], c["gamma"], c["eps"]) == ("fresh", 100.0, gamma, eps)
             )
             unit = 2.0 ** (gamma * f.unit(eps))
             for method, found in linear_methods(f, eps, gamma, ways(f)).items():
@@ -78,9 +82,13 @@ def test_moments_carried_by_squaring_are_those_of_runs(way):
 
 def test_a_run_without_draws_is_followed_to_rounding():
     f = Family(1e4, "smooth")
-    stages = tuple(Stage((kind, 0.3, 500, 1 + 99 * (kind == "descent")), 6, 6, (), 0.0) for kind in STAGES)
+    stages = tuple(
+        Stage((kind, 0.3, 500, 1 + 99 * (kind == "descent")), 6, 6, (), 0.0) for kind in STAGES
+    )
     losses, _ = run(Instances(f, range(3)), _found(stages), 3.0, 0)
-    assert affine.after(affine.Affine.of(f, range(3)), stages) == pytest.approx(losses.mean(), rel=1e-8)
+    assert affine.after(affine.Affine.of(f, range(3)), stages) == pytest.approx(
+        losses.mean(), rel=1e-8
+    )
 
 
 def _found(stages):
@@ -90,11 +98,17 @@ def _found(stages):
 def test_anchored_moments_are_what_runs_do():
     """Drawn up to the reference's level, and with increments left as they were there."""
     i = affine.Affine.of(Family(100.0, "smooth"), [0])
-    epochs = (anchoring.Epoch(2, 0, 1.0, 60, (0.2, 0.05)), anchoring.Epoch(5, 1, 1.8, 60, (0.1, 0.08)))
+    epochs = (
+        anchoring.Epoch(2, 0, 1.0, 60, (0.2, 0.05)),
+        anchoring.Epoch(5, 1, 1.8, 60, (0.1, 0.08)),
+    )
     losses, prices = anchoring.run(i, epochs, 3.0, 1000, 0)
     assert abs(losses.mean() - anchoring.reported(i, epochs)) < 4 * losses.std(ddof=1) / 1000**0.5
     cost = 8.0 ** np.arange(LEVELS)
-    expected = sum(anchoring.price(cost, e.finest, e.base, np.array([e.p]), np.array([e.steps]))[0] for e in epochs)
+    expected = sum(
+        anchoring.price(cost, e.finest, e.base, np.array([e.p]), np.array([e.steps]))[0]
+        for e in epochs
+    )
     assert abs(prices.mean() - expected) < 4 * prices.std(ddof=1) / 1000**0.5
 
 
@@ -102,7 +116,9 @@ def test_the_anchored_telescope_draws_no_level_too_rarely_to_be_seen():
     i = affine.Affine.of(Family(100.0, "smooth"), range(2))
     _, epochs = anchoring.cheapest(i, TARGETS[1], 6.0)
     assert epochs
-    assert all(q * (e.steps - 1) >= anchoring.DRAWS * (1 - 1e-9) or q == 1 for e in epochs for q in e.p)
+    assert all(
+        q * (e.steps - 1) >= anchoring.DRAWS * (1 - 1e-9) or q == 1 for e in epochs for q in e.p
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +145,9 @@ def test_a_chain_pays_for_fine_gradients_and_for_products():
 def test_the_telescope_pays_where_its_formula_is_the_smaller_one():
     for gamma, kappa, eps in ((4.0, 1e6, TARGETS[0]), (1.5, 1e3, TARGETS[1])):
         levels = Family(kappa).unit(eps)
-        cheaper = territory.telescope_price(gamma, kappa, eps, levels) < territory.nesterov_price(kappa, gamma)
+        cheaper = territory.telescope_price(gamma, kappa, eps, levels) < territory.nesterov_price(
+            kappa, gamma
+        )
         assert cheaper == (territory.pays(gamma, kappa, eps) > 0) == (gamma == 4.0)
 
 
@@ -137,11 +155,15 @@ def test_formulas_are_near_the_map_for_every_rate():
     """Chosen before the map was complete: a factor of three halves for the telescope, in all cells with kappa of 100 and more."""
     for c in CELLS:
         if c["kind"] == "fresh" and c["kappa"] >= 100:
-            formula = territory.telescope_price(c["gamma"], c["kappa"], c["eps"], Family(c["kappa"]).unit(c["eps"]))
+            formula = territory.telescope_price(
+                c["gamma"], c["kappa"], c["eps"], Family(c["kappa"]).unit(c["eps"])
+            )
             assert 1 / 1.5 < c["prices"]["plain telescope"] / formula < 1.5
 
 
-@pytest.mark.parametrize(("kind", "kappa"), [("fresh", 100.0), ("rounded", 10.0), ("smooth", 100.0)])
+@pytest.mark.parametrize(
+    ("kind", "kappa"), [("fresh", 100.0), ("rounded", 10.0), ("smooth", 100.0)]
+)
 def test_methods_by_runs_are_the_stored_ones(kind, kappa):
     """Also where most of their options are dropped for their price before they end."""
     f, eps = Family(kappa, kind), TARGETS[0]
@@ -151,7 +173,9 @@ def test_methods_by_runs_are_the_stored_ones(kind, kappa):
             if (c["kind"], c["kappa"], c["eps"]) == (kind, kappa, eps):
                 chain, loss = found[c["gamma"]]
                 unit = 2.0 ** (c["gamma"] * f.unit(eps))
-                assert chain.price(c["gamma"]) / unit == pytest.approx(c["prices"][method], rel=1e-3)
+                assert chain.price(c["gamma"]) / unit == pytest.approx(
+                    c["prices"][method], rel=1e-3
+                )
                 assert loss == pytest.approx(c["reported"][method], abs=0.006)
 
 
@@ -186,7 +210,9 @@ def test_dither_makes_a_ladder_of_rate_two():
     assert stored == [pytest.approx(chain.price(2.0) / 2.0 ** (6 * f.unit(eps)), rel=1e-3)]
 
 
-@pytest.mark.parametrize(("kappa", "method"), [(10.0, "plain telescope"), (100.0, "accelerated telescope")])
+@pytest.mark.parametrize(
+    ("kappa", "method"), [(10.0, "plain telescope"), (100.0, "accelerated telescope")]
+)
 def test_rounded_errors_are_decided_by_runs(kappa, method):
     f, eps = Family(kappa, "rounded"), TARGETS[1]
     found = dithering.tuned(f, method, eps, territory.GAMMAS, ways(f))
@@ -194,19 +220,26 @@ def test_rounded_errors_are_decided_by_runs(kappa, method):
         if (c["kind"], c["kappa"], c["eps"]) == ("rounded", kappa, eps):
             chosen, loss = found[c["gamma"]]
             unit = 2.0 ** (c["gamma"] * f.unit(eps))
-            assert dithering.price(chosen, c["gamma"]) / unit == pytest.approx(c["prices"][method], rel=1e-3)
+            assert dithering.price(chosen, c["gamma"]) / unit == pytest.approx(
+                c["prices"][method], rel=1e-3
+            )
             assert loss == pytest.approx(c["reported"][method], abs=0.006)
 
 
 def test_a_price_at_another_rate_is_that_of_the_stages():
     f, made = Family(100.0, "rounded"), ways(Family(100.0, "rounded"))
     for gamma in (1.5, 6.0):
-        found = linear_methods(f, TARGETS[0], gamma, made, ("scheduled telescope",))["scheduled telescope"]
+        found = linear_methods(f, TARGETS[0], gamma, made, ("scheduled telescope",))[
+            "scheduled telescope"
+        ]
         assert dithering.price(found, gamma) == pytest.approx(found.price)
 
 
 def test_what_the_front_page_says_of_the_corrected_model():
     """Within five per cent of the cheapest in seven cells of eight, dither included."""
     ours = ("corrected coarse model", "corrected, dithered")
-    near = [min(c["prices"].get(m, np.inf) for m in ours) <= 1.05 * min(c["prices"].values()) for c in CELLS]
+    near = [
+        min(c["prices"].get(m, np.inf) for m in ours) <= 1.05 * min(c["prices"].values())
+        for c in CELLS
+    ]
     assert sum(near) >= 7 / 8 * len(CELLS)

@@ -34,8 +34,12 @@ def test_coins_are_reproducible_and_fall_with_their_probabilities():
 
 def test_every_increment_pays_for_two_levels_and_the_exact_form_for_its_residual():
     drawn = np.array([[True, False, False], [True, True, False], [True, False, True]])
-    np.testing.assert_array_equal(prices((1, 8, 64), 10, False, drawn), 40.0 * np.array([1, 10, 73]))
-    np.testing.assert_array_equal(prices((1, 8, 64), 10, True, drawn), 20.0 * np.array([1 + 1, 10 + 8, 73 + 64]))
+    np.testing.assert_array_equal(
+        prices((1, 8, 64), 10, False, drawn), 40.0 * np.array([1, 10, 73])
+    )
+    np.testing.assert_array_equal(
+        prices((1, 8, 64), 10, True, drawn), 20.0 * np.array([1 + 1, 10 + 8, 73 + 64])
+    )
 
 
 def run_whole(problem, p, eta, exact, steps, goal=np.inf):
@@ -54,7 +58,9 @@ def test_gram_space_is_the_literal_run(problem, biases, exact, scale):
     literal = direct.telescope(columns, problem.right, LADDER, p, eta, exact, rng, 3000)
     _, parts = run_whole(problem, p, eta, exact, 3000)
     np.testing.assert_allclose(np.concatenate([q.last for q in parts]), literal.last, rtol=1e-9)
-    np.testing.assert_allclose(np.concatenate([q.average for q in parts]), literal.average, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.concatenate([q.average for q in parts]), literal.average, rtol=1e-9
+    )
     np.testing.assert_array_equal(np.concatenate([q.flops for q in parts]), literal.flops)
 
 

@@ -36,7 +36,9 @@ def test_moments_are_those_of_all_draws(chance):
         reached.append(total)
     assert bill.steps == 4
     assert any(q < 1 for q in t.p)
-    assert worst.quadratic_loss(SMALL, eps, eta, curvature, chance) == pytest.approx(max(reached), rel=1e-12)
+    assert worst.quadratic_loss(SMALL, eps, eta, curvature, chance) == pytest.approx(
+        max(reached), rel=1e-12
+    )
 
 
 def test_the_coin_agrees_with_all_its_outcomes():
@@ -57,11 +59,19 @@ def test_every_accuracy_begins_where_the_closed_form_is_certain(gamma, c):
     problem, eps, eta = Problem(beta=1.0, d0=1.0, gamma=gamma, c=c), 0.03, 2.0**-9
     sold = worst.every_accuracy(problem, eps, eta)
     bill = plan(sold, eps, eta=eta)
-    t = Telescope.for_accuracy(sold.prices(bill.delta), bill.delta, bill.sigma, gamma, coarsest="paper")
+    t = Telescope.for_accuracy(
+        sold.prices(bill.delta), bill.delta, bill.sigma, gamma, coarsest="paper"
+    )
     assert t.p[0] == pytest.approx(1.0)
     lower = plan(replace(sold, first=sold.first - 30), eps, eta=eta)
-    assert bill.expected_cost == pytest.approx(lower.expected_cost, rel=1e-9)  # beginning lower changes nothing
-    bound = F.value(F.EXECUTED_CONVEX["HTMC"], c=c, d0=1.0, eps=eps, gamma=gamma) if gamma > 2 else math.inf
+    assert bill.expected_cost == pytest.approx(
+        lower.expected_cost, rel=1e-9
+    )  # beginning lower changes nothing
+    bound = (
+        F.value(F.EXECUTED_CONVEX["HTMC"], c=c, d0=1.0, eps=eps, gamma=gamma)
+        if gamma > 2
+        else math.inf
+    )
     assert bill.expected_cost <= bound
 
 

@@ -44,12 +44,18 @@ def hierarchy(levels=range(4)):
 def setting(steps, probabilities=(1.0, 0.1, 0.02, 0.004)):
     h = hierarchy()
     problem = Problem(beta=1.0, mu=0.1, d0=5.0, gamma=3.0, c=1.0)
-    return h, np.ones(DIMENSION), tuned(problem, 1e-3, Telescope(h, probabilities), eta=0.3, steps=steps)
+    return (
+        h,
+        np.ones(DIMENSION),
+        tuned(problem, 1e-3, Telescope(h, probabilities), eta=0.3, steps=steps),
+    )
 
 
 def bits(r):
     """All of a result that must not depend on how it came about."""
-    numbers = np.concatenate([r.y, r.trace.step, r.trace.cost, r.trace.loss, [r.cost, *r.cost_by_level.values()]])
+    numbers = np.concatenate(
+        [r.y, r.trace.step, r.trace.cost, r.trace.loss, [r.cost, *r.cost_by_level.values()]]
+    )
     return numbers.tobytes()
 
 

@@ -36,13 +36,20 @@ def test_it_belongs_to_its_class(problem):
         for k in a.levels:
             assert a.cost(k) == pytest.approx((a.c * 2.0**k) ** a.gamma)
             for y in points(a):
-                assert np.linalg.norm(a.evaluate(k, y) - a.gradient(y)) <= 2.0**-k * (1 + 1e-9) + 1e-12 * a.beta
+                assert (
+                    np.linalg.norm(a.evaluate(k, y) - a.gradient(y))
+                    <= 2.0**-k * (1 + 1e-9) + 1e-12 * a.beta
+                )
         assert np.linalg.norm(a.start - a.minimizer) <= a.d0 * (1 + 1e-9)
         assert np.linalg.norm(a.gradient(a.minimizer)) <= 1e-9 * a.delta
         assert a.loss(a.minimizer) == pytest.approx(0, abs=1e-12 * a.eps)
         for x, y in zip(points(a, seed=1), points(a, seed=2), strict=True):
             gap = (a.gradient(x) - a.gradient(y)) @ (x - y)
-            assert a.mu * (1 - 1e-9) * np.sum((x - y) ** 2) <= gap <= a.beta * (1 + 1e-9) * np.sum((x - y) ** 2)
+            assert (
+                a.mu * (1 - 1e-9) * np.sum((x - y) ** 2)
+                <= gap
+                <= a.beta * (1 + 1e-9) * np.sum((x - y) ** 2)
+            )
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,7 +83,11 @@ def test_no_point_serves_both_copies(problem):
 def test_the_bound_is_three_quarters_of_one_query_at_accuracy_delta(problem):
     a = Adversary(**problem)
     assert a.lower_bound == pytest.approx(0.75 * (a.c / a.delta) ** a.gamma)
-    assert a.lower_bound <= 0.75 * a.cost(a.blind_below) * (1 + 1e-9) < 2**a.gamma * a.lower_bound * (1 + 1e-6)
+    assert (
+        a.lower_bound
+        <= 0.75 * a.cost(a.blind_below) * (1 + 1e-9)
+        < 2**a.gamma * a.lower_bound * (1 + 1e-6)
+    )
     x = (a.mu and a.c / math.sqrt(8 * a.mu * a.eps)) or a.c * a.d0 / (8 * a.eps)
     assert a.lower_bound == pytest.approx(0.75 * x**a.gamma)
 
@@ -87,7 +98,9 @@ def test_the_loss_is_the_integral_of_the_gradient_and_the_potential_of_its_level
     for y in points(a):
         for i in range(y.size):
             e = h * np.eye(y.size)[i]
-            assert (a.loss(y + e) - a.loss(y - e)) / (2 * h) == pytest.approx(a.gradient(y)[i], abs=1e-7)
+            assert (a.loss(y + e) - a.loss(y - e)) / (2 * h) == pytest.approx(
+                a.gradient(y)[i], abs=1e-7
+            )
             for k in (a.blind_below - 1, a.blind_below):
                 slope = (a.potential(k, y + e) - a.potential(k, y - e)) / (2 * h)
                 assert slope == pytest.approx(a.evaluate(k, y)[i], abs=1e-7)
@@ -140,7 +153,9 @@ def test_a_telescope_pays_the_adversary_what_it_says_it_costs():
 @given(st.randoms(use_true_random=False))
 def test_answers_do_not_depend_on_the_order_of_queries(random):
     problem = {"eps": 0.01, "d0": 1.0, "beta": 1.0, "gamma": 2.0, "c": 1.0, "mu": 0.25}
-    questions = [(k, tuple(y)) for k in Adversary(**problem).levels for y in points(Adversary(**problem), 3)]
+    questions = [
+        (k, tuple(y)) for k in Adversary(**problem).levels for y in points(Adversary(**problem), 3)
+    ]
     a = Adversary(**problem)
     first = {q: a.evaluate(q[0], np.array(q[1])).tobytes() for q in questions}
     random.shuffle(questions)
@@ -225,7 +240,9 @@ def told(adversary):
 
 @pytest.mark.parametrize("method", ["fixed", "multilevel", "accelerated", "scheduled"])
 @pytest.mark.parametrize("gamma", [1.0, 3.0])
-def test_every_planned_method_pays_at_least_the_bound_and_the_meter_agrees_with_its_account(method, gamma):
+def test_every_planned_method_pays_at_least_the_bound_and_the_meter_agrees_with_its_account(
+    method, gamma
+):
     for sign in (1, -1):
         a = Adversary(eps=2.0**-7, d0=1.0, beta=1.0, gamma=gamma, c=1.0, mu=0.25, sign=sign)
         result = minimize(a, a.start, plan(told(a), a.eps, method), rng=3)

@@ -58,10 +58,14 @@ def test_an_anchored_run_keeps_its_promise_and_its_bill(h, report, problem, prom
 
 
 @pytest.mark.parametrize("method", ["anchored", "corrected"])
-def test_a_plan_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones(h, report, measured, method):
+def test_a_plan_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones(
+    h, report, measured, method
+):
     chosen = plan(measured, EPS, method, on=report, promise="measured")
     assert chosen.accuracies == {k: report.hierarchy.accuracy(k) for k in h.levels}
-    timid = Hierarchy(evaluate, h.cost, h.levels, lambda k: 1e-3 * 2.0**-k)  # declares far less than its errors are
+    timid = Hierarchy(
+        evaluate, h.cost, h.levels, lambda k: 1e-3 * 2.0**-k
+    )  # declares far less than its errors are
     assert minimize(timid, START, chosen, rng=0).promise == "measured"
 
 
@@ -117,32 +121,55 @@ def test_the_price_of_an_epoch_is_the_mean_of_what_it_pays(h):
     generator = np.random.default_rng(0)
     for _ in range(4000):
         t = Telescope.anchored(h, dict(zip(levels, p, strict=True)), at=START)
-        paid.append(t.draw(START, generator).cost + sum(t.draw(0.5 * START, generator).cost for _ in range(steps - 1)))
-    assert epoch_price(h, levels, p, steps) == pytest.approx(np.mean(paid), abs=5 * np.std(paid) / np.sqrt(len(paid)))
+        paid.append(
+            t.draw(START, generator).cost
+            + sum(t.draw(0.5 * START, generator).cost for _ in range(steps - 1))
+        )
+    assert epoch_price(h, levels, p, steps) == pytest.approx(
+        np.mean(paid), abs=5 * np.std(paid) / np.sqrt(len(paid))
+    )
 
 
 def test_a_correction_that_goes_too_far_is_shortened():
     """The coarse model has a tenth of the curvature: solved as it is, the move would be ten times too long."""
     h = Hierarchy(
-        lambda k, y: (0.1 if k == 0 else 1.0) * y + 2.0**-k * 1e-3, lambda k: 8.0**k, range(6), lambda k: 2.0**-k
+        lambda k, y: (0.1 if k == 0 else 1.0) * y + 2.0**-k * 1e-3,
+        lambda k: 8.0**k,
+        range(6),
+        lambda k: 2.0**-k,
     )
     y0 = np.ones(3)
     report = audit(h, [y0, 0.9 * y0, 0.2 * y0])
     problem = report.problem(beta=1.0, mu=0.1, d0=2.0)
     from mlgd.schemes import Plan, Stage
 
-    stages = tuple(Stage(20, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9) for _ in range(4))
+    stages = tuple(
+        Stage(20, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9)
+        for _ in range(4)
+    )
     chosen = Plan(
-        problem=problem, eps=1e-3, method="corrected", promise="none", eta=1.0, stages=stages, averaging="last",
-        budget=None, expected_cost=1.0, cost_bound=None, guarantee="set by hand",
-    )  # fmt: skip
+        problem=problem,
+        eps=1e-3,
+        method="corrected",
+        promise="none",
+        eta=1.0,
+        stages=stages,
+        averaging="last",
+        budget=None,
+        expected_cost=1.0,
+        cost_bound=None,
+        guarantee="set by hand",
+    )
     run = minimize(h, y0, chosen)
     assert "shortened" in run.message
     assert np.linalg.norm(run.y) < 0.1 < np.linalg.norm(y0)
 
 
 def test_rough_errors_and_too_few_points_are_refused_with_a_reason(h, problem):
-    rough = audit(rounded(lambda y: SPECTRUM * y, 3, 1, range(2, 9)), [START * t for t in (1.0, 0.99, 0.9, 0.5, 0.1)])
+    rough = audit(
+        rounded(lambda y: SPECTRUM * y, 3, 1, range(2, 9)),
+        [START * t for t in (1.0, 0.99, 0.9, 0.5, 0.1)],
+    )
     with pytest.raises(NotApplicable, match=r"rough|can't tell"):
         plan(problem, EPS, "anchored", on=rough)
     with pytest.raises(NotApplicable, match="three points"):

@@ -21,7 +21,9 @@ def smooth(increment=False):
 
 
 @pytest.mark.parametrize(
-    "h", [smooth(), smooth(True), rounded(lambda y: y**2, 3, 1, range(1, 5))], ids="plain shared rough".split()
+    "h",
+    [smooth(), smooth(True), rounded(lambda y: y**2, 3, 1, range(1, 5))],
+    ids="plain shared rough".split(),
 )
 @pytest.mark.parametrize("coefficients", [None, [1, 0, 0.5, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
 def test_mean_and_variance_are_those_of_all_outcomes(h, coefficients):
@@ -53,7 +55,9 @@ def test_coefficients_of_zero_are_the_plain_telescope():
 
 def test_nothing_at_the_reference_is_paid_twice():
     h, seen = smooth(), []
-    counted = Hierarchy(lambda k, y: (seen.append((k, y.tobytes())), h.value(k, y))[1], h.cost, h.levels)
+    counted = Hierarchy(
+        lambda k, y: (seen.append((k, y.tobytes())), h.value(k, y))[1], h.cost, h.levels
+    )
     t = Telescope.anchored(counted, P, at=R)
     rng, paid = np.random.default_rng(0), 0.0
     for i in range(200):

@@ -51,7 +51,10 @@ def made(bias, price, gradient=lambda y: 0.0 * y, accuracy=None):
         return gradient(y) + e
 
     return Hierarchy(
-        evaluate, lambda k: price[k], range(len(bias)), accuracy or (lambda k: max(*bias[k:], 1e-300, 1e-300))
+        evaluate,
+        lambda k: price[k],
+        range(len(bias)),
+        accuracy or (lambda k: max(*bias[k:], 1e-300, 1e-300)),
     )
 
 
@@ -62,10 +65,14 @@ def warned(report, words):
 def test_a_plateau_is_recognised_and_left_out():
     bias = [0.25] * 4 + [2.0**-k for k in range(3, 12)]
     bias[:4] = [0.26, 0.259, 0.258, 0.257]
-    report = audit(made(bias, [4.0**k for k in range(len(bias))]), [np.ones(2)], reference=lambda y: 0.0 * y)
+    report = audit(
+        made(bias, [4.0**k for k in range(len(bias))]), [np.ones(2)], reference=lambda y: 0.0 * y
+    )
     assert abs(report.gamma / 2 - 1) < 0.05
     assert report.law.used[0] >= 2
-    assert warned(report, "do not follow the law of the finer ones and are left out of the fit: start at 3")
+    assert warned(
+        report, "do not follow the law of the finer ones and are left out of the fit: start at 3"
+    )
 
 
 def test_each_warning_has_its_cause_and_its_remedy():
@@ -80,15 +87,22 @@ def test_each_warning_has_its_cause_and_its_remedy():
     worse = halves.copy()
     worse[5] = worse[4] * 1.01
     assert warned(
-        audit(made(worse, prices), y, reference=zero), "levels [5] do not improve on the one before: drop them"
+        audit(made(worse, prices), y, reference=zero),
+        "levels [5] do not improve on the one before: drop them",
     )
 
     flat_price = prices.copy()
     flat_price[4] = flat_price[3]
-    assert warned(audit(made(halves, flat_price), y, reference=zero), "the price does not grow at levels [4]: drop")
+    assert warned(
+        audit(made(halves, flat_price), y, reference=zero),
+        "the price does not grow at levels [4]: drop",
+    )
 
     exact = [*halves[:8], 0.0, 0.0]
-    assert warned(audit(made(exact, prices), y, reference=zero), "levels [8, 9] are exact to rounding: stop the ladder")
+    assert warned(
+        audit(made(exact, prices), y, reference=zero),
+        "levels [8, 9] are exact to rounding: stop the ladder",
+    )
 
     noise = np.random.default_rng(0).uniform(0.5, 1.0, 10)
     report = audit(made(list(noise), prices), y, reference=zero)
@@ -96,24 +110,35 @@ def test_each_warning_has_its_cause_and_its_remedy():
     assert warned(report, "do not plan with gamma")
 
     boast = made(halves, prices, accuracy=lambda k: 0.3 * 2.0**-k)
-    assert warned(audit(boast, y, reference=zero), "the bias exceeds the declared accuracy at levels")
+    assert warned(
+        audit(boast, y, reference=zero), "the bias exceeds the declared accuracy at levels"
+    )
     wide = alternating(zero, 3.0, 1.0, range(1, 9))
     small = Hierarchy(wide.evaluate, wide.cost, wide.levels, lambda k: 0.5 * 2.0**-k)
     assert warned(audit(small, y), "increments break their law at levels")
 
     far = made(halves, prices, gradient=lambda y: 100.0 * y)
     report = audit(far, y, reference=lambda y: 100.0 * y)
-    assert warned(report, "draw it always (the default), the paper's own probability for it is unsafe here")
+    assert warned(
+        report, "draw it always (the default), the paper's own probability for it is unsafe here"
+    )
 
 
 def test_levels_that_do_not_improve_are_looked_for_where_it_means_something():
     """Against a reference from the second level on; among increments from the third, whose predecessor is one."""
     zero, y = (lambda y: 0.0 * y), [np.ones(2)]
     prices = [8.0**k for k in range(6)]
-    assert warned(audit(made([0.5, 0.6, 0.1, 0.05, 0.02, 0.01], prices), y, reference=zero), "levels [1] do not")
-    growing = made([0.1, 0.5, 0.05, 0.02, 0.01, 0.005], prices)  # increments 0.1 (the level itself), 0.4, 0.45, ...
+    assert warned(
+        audit(made([0.5, 0.6, 0.1, 0.05, 0.02, 0.01], prices), y, reference=zero),
+        "levels [1] do not",
+    )
+    growing = made(
+        [0.1, 0.5, 0.05, 0.02, 0.01, 0.005], prices
+    )  # increments 0.1 (the level itself), 0.4, 0.45, ...
     assert warned(audit(growing, y), "levels [2] do not improve")
-    first = made([0.1, 0.5, 0.4, 0.35, 0.33, 0.32], prices)  # increments 0.1, 0.4, 0.1, 0.05, ...: only the first grows
+    first = made(
+        [0.1, 0.5, 0.4, 0.35, 0.33, 0.32], prices
+    )  # increments 0.1, 0.4, 0.1, 0.05, ...: only the first grows
     assert not warned(audit(first, y), "do not improve")
 
 
@@ -134,7 +159,10 @@ def test_too_few_levels_say_so():
     single = audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2], reference=gradient)
     assert single.regime == "unknown"
     assert math.isnan(single.gamma)
-    assert warned(audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2]), "how far the finest level is off cannot be told")
+    assert warned(
+        audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2]),
+        "how far the finest level is off cannot be told",
+    )
 
 
 # --- the rate's range covers -------------------------------------------------------------------------------
@@ -160,12 +188,16 @@ def subset_means(rng, d, levels, nested, points):
 
 @pytest.mark.parametrize("nested", [True, False], ids=["nested", "apart"])
 @pytest.mark.parametrize("reference", [lambda y: y, None], ids=["reference", "finest"])
-@pytest.mark.parametrize(("d", "levels"), [(3, range(6)), (20, range(5)), (20, range(9)), (300, range(7))])
+@pytest.mark.parametrize(
+    ("d", "levels"), [(3, range(6)), (20, range(5)), (20, range(9)), (300, range(7))]
+)
 def test_the_range_of_gamma_covers(d, levels, reference, nested):
     """At least 90 seeds of 100 cover 2, and a regime that is named is the right one nearly always."""
     rng = np.random.default_rng([7, d, len(levels), nested, reference is None])
     points = list(rng.standard_normal((3, d)))
-    reports = [audit(subset_means(rng, d, levels, nested, points), points, reference) for _ in range(100)]
+    reports = [
+        audit(subset_means(rng, d, levels, nested, points), points, reference) for _ in range(100)
+    ]
     assert sum(r.gamma_range[0] <= 2 <= r.gamma_range[1] for r in reports) >= 90
     assert sum(r.regime in ("ETMC", "HTMC") for r in reports) <= 10
     if d >= 20 and len(levels) > 6:
@@ -197,7 +229,9 @@ def test_the_range_covers_on_nested_subsets_of_data(d):
             n = 4**k
             return x[:n].T @ (1 / (1 + np.exp(-x[:n] @ y)) - b[:n]) / n
 
-        report = audit(Hierarchy(evaluate, lambda k: 4.0**k, range(6)), rng.standard_normal((3, d)) / 3)
+        report = audit(
+            Hierarchy(evaluate, lambda k: 4.0**k, range(6)), rng.standard_normal((3, d)) / 3
+        )
         covered += report.gamma_range[0] <= 2 <= report.gamma_range[1]
         named += report.regime in ("ETMC", "HTMC")
     assert covered >= 90
@@ -224,15 +258,21 @@ def test_the_measured_accuracies_are_declared():
     h = alternating(gradient, 3.0, 0.5, range(2, 10))
     boast = Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 1e-3 * 2.0**-k)
     told = audit(boast, POINTS[:3], reference=gradient).hierarchy
-    np.testing.assert_allclose([told.accuracy(k) for k in h.levels], [2.0**-k for k in h.levels], rtol=1e-9)
-    blind = audit(boast, POINTS[:3]).hierarchy  # the finest level's own error from increments that alternate in sign
+    np.testing.assert_allclose(
+        [told.accuracy(k) for k in h.levels], [2.0**-k for k in h.levels], rtol=1e-9
+    )
+    blind = audit(
+        boast, POINTS[:3]
+    ).hierarchy  # the finest level's own error from increments that alternate in sign
     declared = np.array([blind.accuracy(k) for k in h.levels])
     truth = np.array([2.0**-k for k in h.levels])
     assert (declared >= truth).all()
     assert (declared[:-2] <= 2 * truth[:-2]).all()
     assert declared[-1] == pytest.approx(truth[-1])
     worse = [0.5, 0.2, 0.3, 0.0]
-    kept = audit(made(worse, [1.0, 2.0, 4.0, 8.0]), [np.ones(2)], reference=lambda y: 0 * y).hierarchy
+    kept = audit(
+        made(worse, [1.0, 2.0, 4.0, 8.0]), [np.ones(2)], reference=lambda y: 0 * y
+    ).hierarchy
     assert [kept.accuracy(k) for k in range(3)] == [0.5, 0.3, 0.3]
     assert 0 < kept.accuracy(3) < 1e-15
 
@@ -258,7 +298,13 @@ def test_some_levels_alone_may_be_measured():
 def test_a_vector_is_one_point():
     seen = []
     h = Hierarchy(lambda k, y: seen.append(y.shape) or y + 2.0**-k, lambda k: 8.0**k, range(3))
-    for given in (np.zeros(3), [0.0, 1.0, 2.0], [np.float64(0), 1, 2], np.zeros((1, 3)), [np.zeros(3)]):
+    for given in (
+        np.zeros(3),
+        [0.0, 1.0, 2.0],
+        [np.float64(0), 1, 2],
+        np.zeros((1, 3)),
+        [np.zeros(3)],
+    ):
         assert len(audit(h, given).points) == 1
     assert set(seen) == {(3,)}
     assert len(audit(h, np.zeros((2, 3))).points) == 2
@@ -270,7 +316,10 @@ def test_a_vector_is_one_point():
 
 def linear_errors(rng, d=12, levels=range(6)):
     """Errors that vary linearly with y: 0.1 * 2^-k (u_k + W_k y) with W_k orthogonal."""
-    parts = {k: (rng.standard_normal(d) / math.sqrt(d), np.linalg.qr(rng.standard_normal((d, d)))[0]) for k in levels}
+    parts = {
+        k: (rng.standard_normal(d) / math.sqrt(d), np.linalg.qr(rng.standard_normal((d, d)))[0])
+        for k in levels
+    }
 
     def evaluate(k, y):
         u, w = parts[k]
@@ -290,7 +339,10 @@ def test_the_change_is_the_lipschitz_quotient():
     points = line_of_points(rng)
     report = audit(h, points)
     step = points[1] - points[0]
-    expected = [np.linalg.norm(h.step(k, points[1]) - h.step(k, points[0])) / np.linalg.norm(step) for k in h.levels]
+    expected = [
+        np.linalg.norm(h.step(k, points[1]) - h.step(k, points[0])) / np.linalg.norm(step)
+        for k in h.levels
+    ]
     np.testing.assert_allclose(report.change, expected, rtol=1e-6)
     assert report.regularity == "smooth"
     assert report.field.order == pytest.approx(1.0, abs=1e-6)
@@ -302,10 +354,18 @@ def test_rounding_is_rough_and_smooth_errors_are_smooth(seed):
     rng = np.random.default_rng(seed)
     points = line_of_points(rng)
     assert audit(linear_errors(rng), points).regularity != "rough"
-    assert audit(FAMILIES["rounded"](lambda y: y, 3.0, 1.0, range(2, 10)), points).regularity == "rough"
-    assert audit(FAMILIES["biased"](lambda y: y, 3.0, 1.0, range(2, 10)), points).regularity == "smooth"
+    assert (
+        audit(FAMILIES["rounded"](lambda y: y, 3.0, 1.0, range(2, 10)), points).regularity
+        == "rough"
+    )
+    assert (
+        audit(FAMILIES["biased"](lambda y: y, 3.0, 1.0, range(2, 10)), points).regularity
+        == "smooth"
+    )
     wild = Hierarchy(lambda k, y: y + 2.0**-k * np.cos(2.0**k * y), lambda k: 8.0**k, range(2, 10))
-    report = audit(wild, line_of_points(rng, scale=1e-3))  # Lipschitz, but no smaller at finer levels
+    report = audit(
+        wild, line_of_points(rng, scale=1e-3)
+    )  # Lipschitz, but no smaller at finer levels
     assert report.regularity == "rough"
     assert report.field.order > 0.9
     assert abs(report.field.rate) < 0.2
@@ -321,15 +381,20 @@ def test_too_few_or_too_distant_points_say_so():
     for points in (rng.standard_normal((2, 12)), rng.standard_normal((6, 12))):
         report = audit(h, points)
         assert report.regularity == "unknown"
-        assert warned(report, "too few or too far apart: add points at a quarter of the distance and closer")
-    cells = Hierarchy(lambda k, y: y + 2.0**-k * np.sin(k + 9 * np.floor(y)), lambda k: 8.0**k, range(6))
+        assert warned(
+            report, "too few or too far apart: add points at a quarter of the distance and closer"
+        )
+    cells = Hierarchy(
+        lambda k, y: y + 2.0**-k * np.sin(k + 9 * np.floor(y)), lambda k: 8.0**k, range(6)
+    )
     near_and_far = [np.full(2, 0.3), np.full(2, 0.4), np.full(2, 1.2)]
     report = audit(cells, near_and_far)
     assert report.regularity != "smooth"
 
 
 @pytest.mark.parametrize(
-    ("rate", "verdict"), [(0.23, "rough"), (0.27, "unknown"), (0.48, "unknown"), (0.52, "smooth"), (1.0, "smooth")]
+    ("rate", "verdict"),
+    [(0.23, "rough"), (0.27, "unknown"), (0.48, "unknown"), (0.52, "smooth"), (1.0, "smooth")],
 )
 def test_smooth_errors_must_change_less_at_finer_levels(rate, verdict):
     """Increments of size 4^-k that change by 4^(-rate k) per distance: half their own rate at least is smooth."""

@@ -171,7 +171,9 @@ def test_a_level_that_fails_keeps_what_was_paid():
     assert "level 2" in run.message
     assert run.cost > 0
     assert sum(run.evaluations.values()) > 10
-    with pytest.raises(ValueError, match="level 0 returned None"):  # refused at once, nothing was paid
+    with pytest.raises(
+        ValueError, match="level 0 returned None"
+    ):  # refused at once, nothing was paid
         minimize(made(lambda k, y: None), Y0, eps=0.01)
 
 

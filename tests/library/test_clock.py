@@ -32,13 +32,19 @@ class Stream(io.StringIO):
 
 def by_hand(steps):
     h = Hierarchy(lambda k, y: y, lambda k: 1.0, [0])
-    return h, np.ones(1), tuned(Problem(beta=1, mu=1, d0=1, gamma=3, c=1), 0.1, Telescope(h, [1.0]), 0.5, steps)
+    return (
+        h,
+        np.ones(1),
+        tuned(Problem(beta=1, mu=1, d0=1, gamma=3, c=1), 0.1, Telescope(h, [1.0]), 0.5, steps),
+    )
 
 
 def test_the_line_says_how_far_and_how_long(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(Keeper, "write", lambda self, content: save(self.path, content) or "")
-    minimize(*by_hand(100), rng=0, checkpoint=tmp_path / "file", callback=lambda state: state.step == 20)
+    minimize(
+        *by_hand(100), rng=0, checkpoint=tmp_path / "file", callback=lambda state: state.step == 20
+    )
     stream, clock = Stream(), Clock(0.0)
     monkeypatch.setattr(runs, "sys", SimpleNamespace(stderr=stream))
     monkeypatch.setattr(runs, "time", clock)

@@ -45,11 +45,15 @@ class Case:
 
 def quadratic():
     flat = np.array([1.0, 0.5, 0.1, 0.0])  # one direction without curvature: convex, not strongly
-    return Case(lambda y: 0.5 * np.sum(flat * (y - CENTRE) ** 2), lambda y: flat * (y - CENTRE), 1.0)
+    return Case(
+        lambda y: 0.5 * np.sum(flat * (y - CENTRE) ** 2), lambda y: flat * (y - CENTRE), 1.0
+    )
 
 
 def logistic():
-    frequencies = 1 / (1 + np.exp(-MATRIX @ CENTRE))  # labels as observed frequencies: the minimizer is known
+    frequencies = 1 / (
+        1 + np.exp(-MATRIX @ CENTRE)
+    )  # labels as observed frequencies: the minimizer is known
 
     def value(y):
         s = MATRIX @ y
@@ -157,8 +161,14 @@ def test_the_promise_can_fail():
     case = quadratic()
     p = plan(problem_for(case, 3.0), case.beta / 16, "fixed")
     honest = hierarchy_for("quadratic", case, 3.0)
-    dishonest = replace(honest, evaluate=lambda k, y: honest.evaluate(k, y) + 0.3 * (START - CENTRE))
-    assert case.excess(minimize(honest, START, p).y) <= p.eps < case.excess(minimize(dishonest, START, p).y)
+    dishonest = replace(
+        honest, evaluate=lambda k, y: honest.evaluate(k, y) + 0.3 * (START - CENTRE)
+    )
+    assert (
+        case.excess(minimize(honest, START, p).y)
+        <= p.eps
+        < case.excess(minimize(dishonest, START, p).y)
+    )
 
 
 def test_shared_work_is_charged_once():
@@ -179,7 +189,13 @@ def one_run(seed, method="multilevel", gamma=2.0):
     case = quadratic().with_ridge(0.25)
     p = plan(problem_for(case, gamma, 0.25), 0.05, method)
     r = minimize(hierarchy_for("quadratic", case, gamma), START, p, rng=seed, loss=case.excess)
-    return r.y.tobytes(), r.cost, tuple(r.cost_by_level.items()), r.trace.loss.tobytes(), r.trace.cost.tobytes()
+    return (
+        r.y.tobytes(),
+        r.cost,
+        tuple(r.cost_by_level.items()),
+        r.trace.loss.tobytes(),
+        r.trace.cost.tobytes(),
+    )
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated", "scheduled"])
@@ -208,7 +224,9 @@ def test_a_stopped_run_is_the_beginning_of_a_longer_one(method):
     case, p, h = setting(method)
     half = p.steps // 2
     states = []
-    whole = minimize(h, START, p, rng=1, loss=case.excess, callback=lambda s: states.append(s) and False)
+    whole = minimize(
+        h, START, p, rng=1, loss=case.excess, callback=lambda s: states.append(s) and False
+    )
     part = minimize(h, START, p, rng=1, loss=case.excess, callback=lambda s: s.step == half)
     assert (part.status, part.steps, whole.status) == ("stopped", half, "done")
     assert str(half) in part.message
@@ -270,23 +288,38 @@ def test_divergence_returns_the_best_output_and_says_so(method, with_loss):
     assert "best" in r.message
     assert r.steps < p.steps
     assert np.isfinite(r.y).all()
-    assert case.excess(r.y) <= 20 * case.excess(START)  # without a loss to rank them: the last output near the start
+    assert case.excess(r.y) <= 20 * case.excess(
+        START
+    )  # without a loss to rank them: the last output near the start
     if with_loss:
         assert case.excess(r.y) == np.nanmin(r.trace.loss) <= case.excess(START)
 
 
 def test_a_run_has_diverged_ten_thousand_distances_away_and_its_best_output_is_within_four():
     h = Hierarchy(lambda k, y: -y, lambda k: 1.0, [0])  # y doubles at every step
-    p = tuned(Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1), 0.1, Telescope(h, [1.0]), eta=1.0, steps=100, window=1)
+    p = tuned(
+        Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1),
+        0.1,
+        Telescope(h, [1.0]),
+        eta=1.0,
+        steps=100,
+        window=1,
+    )
     r = minimize(h, np.ones(1), p)
-    assert (r.status, r.nit, r.y.tolist()) == ("diverged", 14, [4.0])  # 2^14 - 1 and 2^2 - 1 away from the start
+    assert (r.status, r.nit, r.y.tolist()) == (
+        "diverged",
+        14,
+        [4.0],
+    )  # 2^14 - 1 and 2^2 - 1 away from the start
     assert "before step 14" in r.message
 
 
 @pytest.mark.parametrize("method", ["fixed", "accelerated"])
 @pytest.mark.parametrize("fault", ["nan", "shape", "raise"])
 @pytest.mark.parametrize("calls", [1, 2, 500])
-def test_a_level_that_fails_on_the_way_is_named_with_its_step_and_nothing_is_lost(method, fault, calls):
+def test_a_level_that_fails_on_the_way_is_named_with_its_step_and_nothing_is_lost(
+    method, fault, calls
+):
     case, p, h = setting(method)
     p = replace(p, stages=(replace(p.stages[0], steps=1003, sigma=0.0),))
     outputs, made = [], 0
@@ -383,7 +416,11 @@ def test_trace_starts_at_the_start_and_ends_at_the_end():
     case, p, h = setting()
     r = minimize(h, START, p, rng=0, loss=case.excess)
     assert (r.trace.step[0], r.trace.cost[0], r.trace.loss[0]) == (0, 0.0, case.excess(START))
-    assert (r.trace.step[-1], r.trace.cost[-1], r.trace.loss[-1]) == (p.steps, r.cost, case.excess(r.y))
+    assert (r.trace.step[-1], r.trace.cost[-1], r.trace.loss[-1]) == (
+        p.steps,
+        r.cost,
+        case.excess(r.y),
+    )
     assert (np.diff(r.trace.step) > 0).all()
     assert (np.diff(r.trace.cost) > 0).all()
     assert 100 <= len(r.trace.step) <= 402
@@ -427,7 +464,10 @@ def test_a_promise_is_said_only_if_it_was_made():
     assert (r.status, r.promise) == ("done", "none")
     assert "nothing is promised" in r.message
     assert "1e-09" not in r.message
-    for early in (minimize(h, START, p, rng=0, callback=lambda s: s.step == 5), minimize(h, START, p, max_cost=1e5)):
+    for early in (
+        minimize(h, START, p, rng=0, callback=lambda s: s.step == 5),
+        minimize(h, START, p, max_cost=1e5),
+    ):
         assert early.promise == "none"
         assert "mean loss" not in early.message
 
@@ -438,7 +478,10 @@ def broken_ladders():
     flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
     return {
         "a flipped sign": (p, flipped),
-        "an increment 100 times too large": (p, replace(h, increment=lambda k, y: 100 * h.step(k, y))),
+        "an increment 100 times too large": (
+            p,
+            replace(h, increment=lambda k, y: 100 * h.step(k, y)),
+        ),
         "accuracies declared too small": (
             p,
             Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 2.0**-k / 8),
@@ -463,7 +506,11 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
     """A hierarchy whose default accuracies are eight times too small: measured ones hold, and without them it is seen."""
     case = quadratic().with_ridge(0.25)
     true = biased(case.gradient, 3.0, 8 * C, range(1, 12), direction=START - CENTRE, alternate=True)
-    h = Hierarchy(lambda k, y: case.gradient(y) + 8 * (true.evaluate(k, y) - case.gradient(y)), true.cost, true.levels)
+    h = Hierarchy(
+        lambda k, y: case.gradient(y) + 8 * (true.evaluate(k, y) - case.gradient(y)),
+        true.cost,
+        true.levels,
+    )
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     problem = report.problem(beta=case.beta, d0=1.0, mu=0.25)
     measured = plan(problem, 0.05, on=report, promise="quadratic")
@@ -478,9 +525,17 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
 @pytest.mark.parametrize("window", [1, 2, 17, 40])
 def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
     _, p, h = setting()
-    p = replace(p, averaging="tail", growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
+    p = replace(
+        p, averaging="tail", growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),)
+    )
     points, outputs = [], []
-    r = minimize(h, START, p, rng=0, callback=lambda s: (points.append(s.y), outputs.append(s.output)) and None)
+    r = minimize(
+        h,
+        START,
+        p,
+        rng=0,
+        callback=lambda s: (points.append(s.y), outputs.append(s.output)) and None,
+    )
     assert np.allclose(r.y, np.mean(points[-window:], axis=0), rtol=1e-13, atol=0)
     before = 40 - window
     assert all(np.array_equal(o, y) for o, y in zip(outputs[:before], points[:before], strict=True))
@@ -514,7 +569,15 @@ def test_a_quasi_newton_stage_ends_at_its_tolerance_or_says_that_it_did_not(tole
     h = hierarchy_for("quadratic", case, 3.0)
     p = plan(problem_for(case, 3.0, 0.02), 0.01, "refine", on=h, promise="quadratic")
     stages = [
-        Stage(60, h.accuracy(k), 0.0, levels=(k,), probabilities=(1.0,), solver="quasi-newton", tolerance=tau)
+        Stage(
+            60,
+            h.accuracy(k),
+            0.0,
+            levels=(k,),
+            probabilities=(1.0,),
+            solver="quasi-newton",
+            tolerance=tau,
+        )
         for k, tau in ((4, 0.05), (9, tolerance))
     ]
     stages[1] = replace(stages[1], steps=60 if promise == "measured" else 3)
@@ -546,7 +609,12 @@ def as_jax(values):
     return pytest.importorskip("jax.numpy").asarray(values)
 
 
-KINDS = {"jax": as_jax, "list": lambda v: v.tolist(), "tensor": Tensor, "float32": lambda v: v.astype(np.float32)}
+KINDS = {
+    "jax": as_jax,
+    "list": lambda v: v.tolist(),
+    "tensor": Tensor,
+    "float32": lambda v: v.astype(np.float32),
+}
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -592,7 +660,9 @@ def test_a_level_that_writes_to_the_point_is_refused():
 def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     _, p, h = setting(method)
     calls = []
-    r = minimize(replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y)), START, p, rng=1)
+    r = minimize(
+        replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y)), START, p, rng=1
+    )
     assert {k: calls.count(k) for k in h.levels} == r.evaluations
     assert r.nfev == len(calls)
     assert r.cost == pytest.approx(sum(map(h.cost, calls)))
@@ -605,10 +675,21 @@ def test_a_point_may_have_any_number_of_axes(method, tmp_path):
     square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
     promise = "quadratic" if method == "refine" else "proved"
     p = plan(problem_for(case, 3.0, 0.25), 0.05, method, on=flat, promise=promise)
-    there, here = (minimize(h, y, p, rng=3) for h, y in ((square, START.reshape(2, 2)), (flat, START)))
+    there, here = (
+        minimize(h, y, p, rng=3) for h, y in ((square, START.reshape(2, 2)), (flat, START))
+    )
     assert np.array_equal(there.y, here.y.reshape(2, 2))
-    minimize(square, START.reshape(2, 2), p, rng=3, callback=lambda s: s.step == 2, checkpoint=tmp_path / "a")
-    assert np.array_equal(minimize(square, START.reshape(2, 2), p, rng=3, checkpoint=tmp_path / "a").y, there.y)
+    minimize(
+        square,
+        START.reshape(2, 2),
+        p,
+        rng=3,
+        callback=lambda s: s.step == 2,
+        checkpoint=tmp_path / "a",
+    )
+    assert np.array_equal(
+        minimize(square, START.reshape(2, 2), p, rng=3, checkpoint=tmp_path / "a").y, there.y
+    )
 
 
 # --- the result ----------------------------------------------------------------------------------------------
@@ -624,7 +705,11 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
             assert words in shown
     assert math.isnan(minimize(h, START, p, rng=0).fun)
     bad = minimize(
-        replace(h, evaluate=lambda k, y: h.evaluate(k, y) if y is START or (y == START).all() else "<b>"), START, p
+        replace(
+            h, evaluate=lambda k, y: h.evaluate(k, y) if y is START or (y == START).all() else "<b>"
+        ),
+        START,
+        p,
     )
     assert "&lt;b&gt;" in bad._repr_html_() or "str" in bad._repr_html_()
     assert "LevelError" in repr(bad)
@@ -634,7 +719,8 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(np.zeros(3), r"returned shape \(3,\)"), (np.full(4, np.nan), "non-finite")]
+    ("value", "words"),
+    [(np.zeros(3), r"returned shape \(3,\)"), (np.full(4, np.nan), "non-finite")],
 )
 def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value, words):
     _, p, h = setting()
@@ -645,7 +731,9 @@ def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value, wor
 def test_a_plan_finer_than_the_ladder_is_refused():
     case, p, _ = setting()
     coarse = hierarchy_for("quadratic", case, 3.0, finest=3)
-    with pytest.raises(LevelError, match=r"accuracy .* is needed and the finest level offers 0\.125"):
+    with pytest.raises(
+        LevelError, match=r"accuracy .* is needed and the finest level offers 0\.125"
+    ):
         minimize(coarse, START, p)
 
 

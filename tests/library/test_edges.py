@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, plan, tuned
-from mlgd.epochs import Epoch, Setting, average_loss, cheapest, contraction, fewest, last_loss, with_levels
+from mlgd.epochs import (
+    Epoch,
+    Setting,
+    average_loss,
+    cheapest,
+    contraction,
+    fewest,
+    last_loss,
+    with_levels,
+)
 from mlgd.examples import series
 from mlgd.hierarchy import shown
 from mlgd.jumps import exponential_schedule, proposition_schedule
@@ -22,7 +31,9 @@ STRONG = Problem(beta=1.0, mu=0.1, d0=1.0, gamma=3, c=1)
 
 
 def ladder(accuracies):
-    return Hierarchy(lambda k, y: y, lambda k: 8.0**k, range(len(accuracies)), accuracies.__getitem__)
+    return Hierarchy(
+        lambda k, y: y, lambda k: 8.0**k, range(len(accuracies)), accuracies.__getitem__
+    )
 
 
 def test_a_step_or_a_target_past_its_limit_is_refused():
@@ -57,8 +68,14 @@ def test_whole_steps_are_enough_steps():
     rate = -math.log1p(-eta * STRONG.mu / 2)
     for by, more in ((1e-12, 0), (5e-4, 1)):
         assert plan(CONVEX, 4 / (eta * (100 + by)), eta=eta).steps == 100 + more
-        assert plan(CONVEX, 12 / (eta * ((2 * (10 + by) + 1) ** 2 - 1)), "accelerated", eta=eta).steps == 10 + more
-        assert plan(STRONG, 0.2 / math.expm1((40 + by) * rate), "scheduled", eta=eta).steps == 40 + more
+        assert (
+            plan(CONVEX, 12 / (eta * ((2 * (10 + by) + 1) ** 2 - 1)), "accelerated", eta=eta).steps
+            == 10 + more
+        )
+        assert (
+            plan(STRONG, 0.2 / math.expm1((40 + by) * rate), "scheduled", eta=eta).steps
+            == 40 + more
+        )
         assert fewest(lambda t: 0.9**t, 0.9 ** (5 + by)) == 5 + (by > 0)
     many = np.append(np.arange(1.0, 50.0), 2.0 ** np.arange(6, 40) + 1)
     assert np.array_equal(fewest(lambda t: 1 / t, 1 / many, many.shape), many)
@@ -66,7 +83,16 @@ def test_whole_steps_are_enough_steps():
 
 
 def test_increments_that_do_not_change_are_hardly_drawn():
-    s = Setting(1.0, 0.1, 1.0, 1e-3, 8.0 ** np.arange(3), 2.0 ** -np.arange(3), np.zeros(3), np.zeros(3, bool))
+    s = Setting(
+        1.0,
+        0.1,
+        1.0,
+        1e-3,
+        8.0 ** np.arange(3),
+        2.0 ** -np.arange(3),
+        np.zeros(3),
+        np.zeros(3, bool),
+    )
     assert max(with_levels(s, Epoch(1.0, 2, 5, 0.1, reached=0.5)).probabilities[1:]) < 1e-9
 
 
@@ -79,7 +105,11 @@ def test_a_ladder_that_is_nearly_dyadic_is_not_taken_for_one():
 
 
 def test_levels_that_differ_too_much_are_seen_however_large_they_are():
-    for size, apart, seen in ((1e3, 0.5, True), (1e3, 0.1, False), (1e16, 2.0, False)):  # the last is rounding
+    for size, apart, seen in (
+        (1e3, 0.5, True),
+        (1e3, 0.1, False),
+        (1e16, 2.0, False),
+    ):  # the last is rounding
         h = Hierarchy(lambda k, y, a=apart: y + a * k, lambda k: 2.0**k, range(2), lambda k: 0.1)
         start = np.full(2, size)
         buyer = Buyer(h, start, 0, None, Meter(h))
@@ -123,7 +153,9 @@ def test_a_target_that_equals_a_threshold():
     assert plan(problem, 1.0).averaging == "geometric"  # part (b) from eps = mu d0^2 on
     assert compare(problem, 1.0).multiplier("accelerated") == pytest.approx(4**0.25)
     restarted = Problem(beta=1.0, mu=0.25, d0=4.0, gamma=3, c=1)
-    assert len(plan(restarted, 1.0, "accelerated").stages) == 1  # mu d0^2/4 is the target of the first stage
+    assert (
+        len(plan(restarted, 1.0, "accelerated").stages) == 1
+    )  # mu d0^2/4 is the target of the first stage
 
 
 def test_a_step_of_two_over_beta_is_refused():
@@ -220,11 +252,15 @@ def test_epochs_at_the_edge_of_the_theorem():
     assert cheapest(s)[0].noise == 0.0
     assert cheapest(replace(s, accuracy=np.array([0.1 * OFF]))) is None
     known = ladder([0.3, 0.1, 0.01, 1e-3])
-    report = SimpleNamespace(hierarchy=known, regularity="smooth", change=np.array([1, 0.1, 0.01, 1e-3]), values=None)
+    report = SimpleNamespace(
+        hierarchy=known, regularity="smooth", change=np.array([1, 0.1, 0.01, 1e-3]), values=None
+    )
     round_ = Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1)
     assert plan(round_, 1e-3, "anchored", on=report).growth == 1.0
 
 
 def test_no_room_for_noise_leaves_one_level():
     known = Ladder.of(ladder([1.0, 0.5]))
-    assert coarse_prices(known.cost, known.shared, known.steps[None], np.zeros((1, 2))).tolist() == [[1.0, 8.0]]
+    assert coarse_prices(
+        known.cost, known.shared, known.steps[None], np.zeros((1, 2))
+    ).tolist() == [[1.0, 8.0]]

@@ -48,7 +48,11 @@ def test_the_contraction_is_nearly_attained_without_noise():
 def test_steps_are_the_fewest(q):
     for b, v in ((0.6 * q, 0.01 * q * q), (0.1 * q, 0.1 * q * q)):
         steps = int(fewest(lambda t, b=b, v=v: contraction(0.01, b, v, t), q))
-        assert contraction(0.01, b, v, steps) <= q * (1 + 1e-9) < contraction(0.01, b, v, steps - 1) * (1 + 1e-6)
+        assert (
+            contraction(0.01, b, v, steps)
+            <= q * (1 + 1e-9)
+            < contraction(0.01, b, v, steps - 1) * (1 + 1e-6)
+        )
 
 
 def test_epochs_reach_what_they_promise():
@@ -66,7 +70,10 @@ def test_epochs_reach_what_they_promise():
         assert last.reached == bound <= s.eps
         for epoch in plan:
             used = np.array(
-                [s.change[a + 1 : b + 1].sum() for a, b in zip(epoch.levels, epoch.levels[1:], strict=False)]
+                [
+                    s.change[a + 1 : b + 1].sum()
+                    for a, b in zip(epoch.levels, epoch.levels[1:], strict=False)
+                ]
             )
             noise = float(((1 / np.array(epoch.probabilities[1:]) - 1) * used**2).sum())
             assert noise <= epoch.noise * s.mu / s.eta * (1 + 1e-9)
@@ -79,7 +86,9 @@ def test_the_price_over_one_gradient_falls_towards_one():
     for eps in (1e-4, 1e-6, 1e-8, 1e-10):
         s = setting(eps=eps)
         plan = cheapest(s)
-        calls = [call_prices(s, np.full((1, 24), e.noise * s.mu / s.eta))[0, e.finest] for e in plan]
+        calls = [
+            call_prices(s, np.full((1, 24), e.noise * s.mu / s.eta))[0, e.finest] for e in plan
+        ]
         price = sum(s.price[e.finest] + e.steps * call for e, call in zip(plan, calls, strict=True))
         over.append(price / s.price[np.argmax(s.accuracy <= math.sqrt(2 * s.mu * eps))])
     assert over == sorted(over, reverse=True)
@@ -88,7 +97,9 @@ def test_the_price_over_one_gradient_falls_towards_one():
 
 def test_a_ladder_that_is_too_short_has_no_plan():
     s = setting()
-    short = Setting(s.beta, s.mu, s.d0, s.eps, s.price[:5], s.accuracy[:5], s.change[:5], s.shared[:5])
+    short = Setting(
+        s.beta, s.mu, s.d0, s.eps, s.price[:5], s.accuracy[:5], s.change[:5], s.shared[:5]
+    )
     assert cheapest(short) is None
 
 

@@ -27,7 +27,9 @@ def quadratic(spectrum, seed=0, levels=range(7), size=0.1, vary=0.0, gamma=3.0, 
         off = directions[k] / np.linalg.norm(directions[k]) + (vary * turns[k] @ y if vary else 0.0)
         return hessian @ y + size * 2.0**-k * off
 
-    start = basis @ (rng.choice([-1.0, 1.0], d) * np.sqrt(2 / d / spectrum))  # the loss, one, shared equally
+    start = basis @ (
+        rng.choice([-1.0, 1.0], d) * np.sqrt(2 / d / spectrum)
+    )  # the loss, one, shared equally
     return Hierarchy(evaluate, lambda k: 2.0 ** (gamma * k), levels), start, hessian
 
 
@@ -48,7 +50,9 @@ def test_gauss_is_exact_for_polynomials_and_brackets_inverses(seed, d, steps, de
     n = found.measure.nodes.size
     assert n <= min(steps, d)
     for degree in range(2 * n):
-        assert found.measure.integral(power(degree)) == pytest.approx(v**2 @ spectrum**degree, rel=1e-8)
+        assert found.measure.integral(power(degree)) == pytest.approx(
+            v**2 @ spectrum**degree, rel=1e-8
+        )
     upper = found.measure.radau(0.9 * spectrum[0])
     assert upper.total == pytest.approx(found.measure.total)
     for order in (1, 2):
@@ -68,9 +72,9 @@ def test_radau_has_its_node_where_it_is_asked_for():
     assert measure.radau(0.0).integral(lambda x: 1 / x) == math.inf
     assert measure.radau(1.0) is measure  # no room above the smallest node
     whole = lanczos(lambda x: spectrum * x, np.ones(40), 40).measure
-    assert whole.radau(1e-4) is whole or whole.radau(1e-4).integral(lambda x: 1 / x) == pytest.approx(
-        whole.integral(lambda x: 1 / x), rel=1e-3
-    )
+    assert whole.radau(1e-4) is whole or whole.radau(1e-4).integral(
+        lambda x: 1 / x
+    ) == pytest.approx(whole.integral(lambda x: 1 / x), rel=1e-3)
 
 
 def test_a_measure_scales():
@@ -168,14 +172,21 @@ def test_measures_give_the_integrals_of_a_plan(kappa):
     h, start, _ = quadratic(spectrum, seed=5, levels=range(8), rotate=False)
     scale = estimate(h, start, rng=0, known=audit(h, start))
     true = spectrum * start
-    responses = [lambda x, t=t: (1 - x) ** (2 * t) / x for t in (10, 100, 1000)]  # loss left after t steps
+    responses = [
+        lambda x, t=t: (1 - x) ** (2 * t) / x for t in (10, 100, 1000)
+    ]  # loss left after t steps
     for response in responses:
-        exact, measured = float(true**2 @ response(spectrum)), scale.measures.gradient.integral(response)
+        exact, measured = (
+            float(true**2 @ response(spectrum)),
+            scale.measures.gradient.integral(response),
+        )
         assert measured == pytest.approx(exact, rel=0.35, abs=0.02)
     for k, measure in scale.measures.increments.items():
         squares = h.step(k, start) ** 2
         for response in (lambda x: x / (2 - x) / x, lambda x: (1 - (1 - x) ** 500) / x):
-            assert measure.integral(response) == pytest.approx(float(squares @ response(spectrum)), rel=0.15)
+            assert measure.integral(response) == pytest.approx(
+                float(squares @ response(spectrum)), rel=0.15
+            )
 
 
 def test_unmeasured_increments_take_the_nearest_shape():
@@ -185,7 +196,9 @@ def test_unmeasured_increments_take_the_nearest_shape():
     finer = measures.increment(6, norm=0.01)
     assert finer.total == pytest.approx(1e-4)
     np.testing.assert_array_equal(finer.nodes, measures.increments[3].nodes)
-    np.testing.assert_array_equal(measures.increment(2, norm=0.3).nodes, measures.increments[2].nodes)
+    np.testing.assert_array_equal(
+        measures.increment(2, norm=0.3).nodes, measures.increments[2].nodes
+    )
 
 
 # --- what cannot be known ----------------------------------------------------------------------------------
@@ -226,7 +239,10 @@ def test_levels_that_are_mostly_noise_are_called_so(levels):
     assert scale.measures is None
     assert scale.beta.low == scale.mu.low == 0
     assert math.isinf(scale.beta.high)
-    assert noted(scale, "nothing can be told, give beta, mu and d0 yourself or begin the ladder at a finer level")
+    assert noted(
+        scale,
+        "nothing can be told, give beta, mu and d0 yourself or begin the ladder at a finer level",
+    )
     with pytest.raises(ValueError, match="the estimate could not tell beta"):
         audit(rounded(lambda y: spectrum * y, 3.0, 1.0, range(1, 9)), start).problem(scale)
 
@@ -250,7 +266,9 @@ def test_a_gradient_that_does_not_grow_is_noticed():
 
 def test_single_precision_is_enough():
     spectrum = np.logspace(-2, 0, 30)
-    h = Hierarchy(lambda k, y: (spectrum * y + 1e-3 * 2.0**-k).astype(np.float32), lambda k: 8.0**k, range(6))
+    h = Hierarchy(
+        lambda k, y: (spectrum * y + 1e-3 * 2.0**-k).astype(np.float32), lambda k: 8.0**k, range(6)
+    )
     double = Hierarchy(lambda k, y: spectrum * y + 1e-3 * 2.0**-k, lambda k: 8.0**k, range(6))
     one, two = estimate(h, np.ones(30), rng=0), estimate(double, np.ones(30), rng=0)
     for name in ("beta", "mu", "d0"):
@@ -274,7 +292,10 @@ def test_errors_that_vary_with_y_hide_small_eigenvalues_and_a_budget_finds_them(
 
 def test_the_audit_says_which_level_stands_for_the_finer_ones():
     points = [np.ones(60), 0.9 * np.ones(60), 0.5 * np.ones(60)]
-    for vary, level in ((0.0, 0), (0.1, 4)):  # errors constant in y: the coarsest; else the finest in 2% of level 9
+    for vary, level in (
+        (0.0, 0),
+        (0.1, 4),
+    ):  # errors constant in y: the coarsest; else the finest in 2% of level 9
         h, _, _ = quadratic(np.logspace(-3, 0, 60), levels=range(10), vary=vary)
         assert estimate(h, points[0], rng=0, known=audit(h, points)).level == level
     assert 360 * 8**4 <= 0.02 * 8**9 < 360 * 8**5
@@ -294,7 +315,9 @@ def test_the_minimizer_of_the_coarsest_level_is_no_bad_place_to_start():
 def test_an_array_of_unknowns_may_have_any_shape():
     spectrum = np.logspace(-2, 0, 12)
     flat = Hierarchy(lambda k, y: spectrum * y + 0.1 * 2.0**-k, lambda k: 8.0**k, range(5))
-    table = Hierarchy(lambda k, y: flat.evaluate(k, y.ravel()).reshape(3, 4), lambda k: 8.0**k, range(5))
+    table = Hierarchy(
+        lambda k, y: flat.evaluate(k, y.ravel()).reshape(3, 4), lambda k: 8.0**k, range(5)
+    )
     one, two = estimate(flat, np.ones(12), rng=0), estimate(table, np.ones((3, 4)), rng=0)
     assert str(one) == str(two)
     assert two.reached.shape == (3, 4)
@@ -302,16 +325,22 @@ def test_an_array_of_unknowns_may_have_any_shape():
 
 def test_a_loss_that_is_not_quadratic_is_noticed():
     weights = np.logspace(-1, 0, 20)
-    flat = Hierarchy(lambda k, y: weights * np.tanh(5 * (y - 3)) + 1e-3 * y, lambda k: 8.0**k, range(5))
+    flat = Hierarchy(
+        lambda k, y: weights * np.tanh(5 * (y - 3)) + 1e-3 * y, lambda k: 8.0**k, range(5)
+    )
     scale = estimate(flat, np.ones(20), rng=0)
     assert noted(scale, "the loss is far from quadratic")
     assert math.isinf(scale.d0.high)
-    mild = Hierarchy(lambda k, y: weights * (y + 0.05 * np.sin(y)) + 1e-3 * 2.0**-k, lambda k: 8.0**k, range(5))
+    mild = Hierarchy(
+        lambda k, y: weights * (y + 0.05 * np.sin(y)) + 1e-3 * 2.0**-k, lambda k: 8.0**k, range(5)
+    )
     assert not noted(estimate(mild, np.ones(20), rng=0), "far from quadratic")
 
 
 def test_negative_curvature_is_named():
-    bent = Hierarchy(lambda k, y: y - 1.1 * np.sin(y) * (np.arange(8) == 3), lambda k: 8.0**k, range(5))
+    bent = Hierarchy(
+        lambda k, y: y - 1.1 * np.sin(y) * (np.arange(8) == 3), lambda k: 8.0**k, range(5)
+    )
     scale = estimate(bent, 0.1 + np.zeros(8), rng=0)
     assert noted(scale, "level 0 has a direction of negative curvature")
     assert scale.mu.low == 0
@@ -330,12 +359,18 @@ def test_a_scale_becomes_a_problem():
 
 def test_ranges_heed_what_finer_levels_change():
     """The coarsest level is a quarter too steep, and finer ones less and less: a range of no width would miss the truth."""
-    h = Hierarchy(lambda k, y: (1 + 0.25 * 2.0**-k) * np.array([14.7, 1.0, 0.3]) * y, lambda k: 8.0**k, range(6))
+    h = Hierarchy(
+        lambda k, y: (1 + 0.25 * 2.0**-k) * np.array([14.7, 1.0, 0.3]) * y,
+        lambda k: 8.0**k,
+        range(6),
+    )
     scale = estimate(h, np.ones(3), rng=0)
     assert scale.beta.best == pytest.approx(1.25 * 14.7)
     assert scale.beta.low * (1 - 1e-9) <= 14.7 < scale.beta.high
     assert scale.mu.low * (1 - 1e-9) <= 0.3 <= scale.mu.high
-    assert noted(scale, "the lower end of mu is no bound") or noted(scale, "mu may be as small as 0")
+    assert noted(scale, "the lower end of mu is no bound") or noted(
+        scale, "mu may be as small as 0"
+    )
     alone = estimate(h.only([0]), np.ones(3), rng=0)
     assert noted(alone, "what finer levels change of it is not told")
 
@@ -343,7 +378,9 @@ def test_ranges_heed_what_finer_levels_change():
 def test_jumps_are_differenced_over_the_distance_to_the_minimizer():
     spectrum = np.logspace(-2, 0, 50)
     h = rounded(lambda y: spectrum * y, 3.0, 0.1, range(1, 8))
-    scale = estimate(h, 3 / np.sqrt(spectrum) * np.random.default_rng(0).choice([-1.0, 1.0], 50), rng=0)
+    scale = estimate(
+        h, 3 / np.sqrt(spectrum) * np.random.default_rng(0).choice([-1.0, 1.0], 50), rng=0
+    )
     assert scale.step > 20
     assert scale.beta.low <= 1 <= scale.beta.high
     assert scale.mu.low <= 0.01 <= 1.5 * scale.mu.high

@@ -13,11 +13,18 @@ from mlgd.examples import biased, rounded, series
 
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(-50, 50), min_size=4, max_size=4), st.integers(-3, 20), st.floats(0.3, 6), st.floats(0.1, 4))
+@given(
+    st.lists(st.floats(-50, 50), min_size=4, max_size=4),
+    st.integers(-3, 20),
+    st.floats(0.3, 6),
+    st.floats(0.1, 4),
+)
 def test_ready_made_levels_obey_the_assumption(name, y, k, rate, c):
     h = FAMILIES[name](gradient, rate, c, [k, k + 1])
     y = np.array(y)
-    assert np.linalg.norm(h.evaluate(k, y) - gradient(y)) <= 2.0**-k + 1e-12 * (1 + np.linalg.norm(y))
+    assert np.linalg.norm(h.evaluate(k, y) - gradient(y)) <= 2.0**-k + 1e-12 * (
+        1 + np.linalg.norm(y)
+    )
     assert math.isclose(h.cost(k), (c * 2.0**k) ** rate, rel_tol=1e-12)
     assert h.accuracy(k) == 2.0**-k
 
@@ -39,7 +46,10 @@ def test_the_error_points_where_it_is_told_to():
 def test_rounding_comes_in_steps_and_a_series_does_not():
     y = np.full(4, 0.3)
     near = y + 1e-9
-    assert (rounded(gradient, 2.0, 1.0, [3]).step(3, y) == rounded(gradient, 2.0, 1.0, [3]).step(3, near)).all()
+    assert (
+        rounded(gradient, 2.0, 1.0, [3]).step(3, y)
+        == rounded(gradient, 2.0, 1.0, [3]).step(3, near)
+    ).all()
     h = series(gradient, 2.0, 1.0, range(1, 6))
     assert 0 < np.linalg.norm(h.step(5, near) - h.step(5, y)) < 1e-8
 

@@ -36,7 +36,10 @@ def test_level_for_takes_the_coarsest_that_suffices():
     assert h.level_for(0.125) == 3
     assert h.level_for(0.124) == 4
     assert h.level_for(10.0) == 1
-    with pytest.raises(LevelError, match=r"accuracy 0.001 is needed and the finest level offers 0.00781: add levels"):
+    with pytest.raises(
+        LevelError,
+        match=r"accuracy 0.001 is needed and the finest level offers 0.00781: add levels",
+    ):
         h.level_for(0.001)
 
 
@@ -47,10 +50,17 @@ def test_a_sub_ladder_takes_differences_where_a_level_is_left_out():
     h = rounded(gradient, 2.0, 1.0, range(1, 8))
     y = POINTS[0]
     asked = []
-    shared = Hierarchy(h.evaluate, h.cost, h.levels, increment=lambda k, y: asked.append(k) or h.step(k, y))
+    shared = Hierarchy(
+        h.evaluate, h.cost, h.levels, increment=lambda k, y: asked.append(k) or h.step(k, y)
+    )
     part = shared.only([2, 3, 5, 6])
     assert part.levels == (2, 3, 5, 6)
-    assert [part.shares(k) for k in part.levels] == [False, True, False, True]  # 2 is first here and was not before
+    assert [part.shares(k) for k in part.levels] == [
+        False,
+        True,
+        False,
+        True,
+    ]  # 2 is first here and was not before
     assert part.step_cost(5) == h.cost(5) + h.cost(3)
     assert part.step_cost(6) == h.cost(6)
     np.testing.assert_array_equal(sum(part.step(k, y) for k in part.levels), h.value(6, y))
@@ -66,7 +76,9 @@ def test_accuracies_can_be_declared_anew():
     h = rounded(gradient, 2.0, 1.0, range(1, 5)).declare({1: 3.0, 2: 1.0, 3: 1.0, 4: 0.1})
     assert [h.accuracy(k) for k in h.levels] == [3.0, 1.0, 1.0, 0.1]
     assert h.level_for(0.5) == 4
-    with pytest.raises(ValueError, match=r"declare needs an accuracy for every level; got none for \[2, 4\]"):
+    with pytest.raises(
+        ValueError, match=r"declare needs an accuracy for every level; got none for \[2, 4\]"
+    ):
         h.declare({1: 1.0, 3: 0.5})
 
 
@@ -81,7 +93,9 @@ class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         if self.tracked:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
         return np.asarray(self.values, dtype)
 
 
@@ -119,7 +133,9 @@ def test_points_of_any_shape():
 
 def test_jax_gradients_are_taken():
     jax = pytest.importorskip("jax")
-    gradient = jax.grad(lambda y, shift: 0.5 * jax.numpy.sum((y - 1.0) ** 2) + shift * jax.numpy.sum(y))
+    gradient = jax.grad(
+        lambda y, shift: 0.5 * jax.numpy.sum((y - 1.0) ** 2) + shift * jax.numpy.sum(y)
+    )
     h = Hierarchy(lambda k, y: gradient(y, 2.0**-k), lambda k: 2.0**k, range(4))
     y = np.array([0.25, 4.0])
     value = h.value(2, y)
@@ -129,7 +145,9 @@ def test_jax_gradients_are_taken():
     value -= 1.0  # a jax array would not let itself be changed
     np.testing.assert_array_equal(h.step(2, y), [-0.25, -0.25])
     pair = jax.value_and_grad(lambda y: 0.5 * jax.numpy.sum(y**2))
-    with pytest.raises(LevelError, match=r"level 1 returned a pair, as \(loss, gradient\) would be"):
+    with pytest.raises(
+        LevelError, match=r"level 1 returned a pair, as \(loss, gradient\) would be"
+    ):
         Hierarchy(lambda k, y: pair(y), lambda k: 2.0**k, [1]).value(1, y)
 
 
@@ -140,7 +158,10 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
     settings = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
     runs = [
         minimize(
-            Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8)), np.zeros(2), settings, rng=0
+            Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8)),
+            np.zeros(2),
+            settings,
+            rng=0,
         )
         for f in (lambda y: y - 1.0, loss)
     ]
@@ -172,7 +193,9 @@ def test_a_level_cannot_move_the_point():
         return y
 
     y = np.ones(2)
-    with pytest.raises(LevelError, match="level 2 raised ValueError: output array is read-only") as caught:
+    with pytest.raises(
+        LevelError, match="level 2 raised ValueError: output array is read-only"
+    ) as caught:
         ladder(evaluate).value(2, y)
     assert caught.value.level == 2
     assert isinstance(caught.value.__cause__, ValueError)
@@ -181,16 +204,31 @@ def test_a_level_cannot_move_the_point():
 
 
 FAULTS = {
-    "shape": (lambda k, y: y[:2], r"level 2 returned shape \(2,\) at a point of shape \(3,\): return one entry per"),
+    "shape": (
+        lambda k, y: y[:2],
+        r"level 2 returned shape \(2,\) at a point of shape \(3,\): return one entry per",
+    ),
     "scalar": (lambda k, y: 1.0, r"level 2 returned shape \(\) at a point of shape \(3,\)"),
     "column": (lambda k, y: y[:, None], r"level 2 returned shape \(3, 1\)"),
-    "nan": (lambda k, y: y * math.nan, "level 2 returned a non-finite value at the point given: mend that level"),
+    "nan": (
+        lambda k, y: y * math.nan,
+        "level 2 returned a non-finite value at the point given: mend that level",
+    ),
     "inf": (lambda k, y: np.array([0.0, math.inf, 1.0]), "level 2 returned a non-finite value"),
     "none": (lambda k, y: None, "level 2 returned None: return the gradient"),
-    "pair": (lambda k, y: (1.0, y), r"level 2 returned a pair, as \(loss, gradient\) would be: return the gradient"),
-    "text": (lambda k, y: ["1", "2", "3"], "level 2 returned a list that is no array of real numbers"),
+    "pair": (
+        lambda k, y: (1.0, y),
+        r"level 2 returned a pair, as \(loss, gradient\) would be: return the gradient",
+    ),
+    "text": (
+        lambda k, y: ["1", "2", "3"],
+        "level 2 returned a list that is no array of real numbers",
+    ),
     "complex": (lambda k, y: y + 1j, "level 2 returned a ndarray that is no array of real numbers"),
-    "ragged": (lambda k, y: [[1.0], [1.0, 2.0], [3.0]], "level 2 returned a list that is no array of real numbers"),
+    "ragged": (
+        lambda k, y: [[1.0], [1.0, 2.0], [3.0]],
+        "level 2 returned a list that is no array of real numbers",
+    ),
     "tracked": (lambda k, y: Tensor(y, tracked=True), "requires grad. Use tensor.detach"),
     "raises": (lambda k, y: 1 / 0, "level 2 raised ZeroDivisionError: division by zero"),
 }
@@ -199,7 +237,10 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_level_that_returns_no_gradient_is_named(fault):
     evaluate, sentence = FAULTS[fault]
-    for h, ask in ((ladder(evaluate), Hierarchy.value), (ladder(lambda k, y: y, increment=evaluate), Hierarchy.step)):
+    for h, ask in (
+        (ladder(evaluate), Hierarchy.value),
+        (ladder(lambda k, y: y, increment=evaluate), Hierarchy.step),
+    ):
         with pytest.raises(LevelError, match=sentence) as caught:
             ask(h, 2, np.ones(3))
         assert caught.value.level == 2
@@ -247,9 +288,15 @@ def test_a_hierarchy_of_named_functions_can_be_pickled():
 
 def test_a_hierarchy_says_what_it_is():
     h = rounded(gradient, 2.0, 1.0, range(1, 9))
-    assert repr(h) == "Hierarchy(levels 1 2 3 ... 8, price 4 to 6.55e+04, accuracy 0.5 to 0.00391 (assumed: 2^-k))"
+    assert (
+        repr(h)
+        == "Hierarchy(levels 1 2 3 ... 8, price 4 to 6.55e+04, accuracy 0.5 to 0.00391 (assumed: 2^-k))"
+    )
     declared = Hierarchy(twice, price, [1, 2], accuracy=price_free, increment=twice)
-    assert repr(declared) == "Hierarchy(levels 1 2, price 4 to 16, accuracy 1 to 1, increments of their own)"
+    assert (
+        repr(declared)
+        == "Hierarchy(levels 1 2, price 4 to 16, accuracy 1 to 1, increments of their own)"
+    )
 
 
 def price_free(k):

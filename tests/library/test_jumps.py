@@ -53,7 +53,9 @@ def exact_moments(horizon, steps=500):
 
 def last_points(runs, horizon=1.5, seed=0):
     """The end points of flows: a weight so large that the average is the last point."""
-    return np.array([flow(AFFINE, [1.0], RATES, horizon, [seed, r], weight=1e9).y[0] for r in range(runs)])
+    return np.array(
+        [flow(AFFINE, [1.0], RATES, horizon, [seed, r], weight=1e9).y[0] for r in range(runs)]
+    )
 
 
 def test_mean_and_second_moment_are_those_of_the_generator():
@@ -61,7 +63,9 @@ def test_mean_and_second_moment_are_those_of_the_generator():
     first, second = exact_moments(1.5)
     assert near(y, first)
     assert near(y**2, second)
-    assert not near(y**2, first**2)  # the process is random: its second moment is not that of the mean path
+    assert not near(
+        y**2, first**2
+    )  # the process is random: its second moment is not that of the mean path
 
 
 def test_agrees_in_distribution_with_the_iteration_of_tiny_step():
@@ -81,7 +85,10 @@ def test_agrees_in_distribution_with_the_iteration_of_tiny_step():
     walked, flowed = np.array(walked), np.array(flowed)
     assert near(walked, None, flowed)
     assert near((walked - walked.mean()) ** 2, None, (flowed - flowed.mean()) ** 2)
-    other = [loss(flow(h, start, [r / 4 for r in rates], horizon, [3, r], weight=1e9).y) for r in range(runs)]
+    other = [
+        loss(flow(h, start, [r / 4 for r in rates], horizon, [3, r], weight=1e9).y)
+        for r in range(runs)
+    ]
     assert not near(walked, None, other)  # a quarter of the rates makes another law
 
 
@@ -93,7 +100,9 @@ def test_the_average_is_exact_between_events(monkeypatch, weight):
     result = flow(AFFINE, [1.0], RATES, 2.0, 0, weight=weight)
     path = [1.0]
     for i in which:
-        increment = (SLOPES[i] - SLOPES.get(i - 1, 0)) * path[-1] + OFFSETS[i] - OFFSETS.get(i - 1, 0)
+        increment = (
+            (SLOPES[i] - SLOPES.get(i - 1, 0)) * path[-1] + OFFSETS[i] - OFFSETS.get(i - 1, 0)
+        )
         path.append(path[-1] - increment / RATES[i])
     ends = np.array([0.0, *times, 2.0])
     mass = np.diff(np.exp(weight * (ends - 2.0))) if weight else np.diff(ends)
@@ -184,7 +193,10 @@ def test_price_agrees_with_its_expectation():
 
 def test_increments_that_share_work_are_charged_once():
     shared = Hierarchy(
-        lambda k, y: y, lambda k: 4.0**k, [0, 1], increment=lambda k, y: y if k == 0 else np.zeros_like(y)
+        lambda k, y: y,
+        lambda k: 4.0**k,
+        [0, 1],
+        increment=lambda k, y: y if k == 0 else np.zeros_like(y),
     )
     result = flow(shared, [1.0], [50.0, 50.0], 1.0, 3)
     fired = result.cost_by_level[1] / 4
@@ -366,13 +378,18 @@ def test_a_bad_level_or_schedule_is_refused():
     assert f"event {result.nit + 1}, time" in result.message
     assert "level 1 returned shape (1,)" in result.message
     assert isinstance(result.error, LevelError)
-    assert result.evaluations == {0: result.nit + 1, 1: 1}  # the failed event asked for levels 1 and 0
+    assert result.evaluations == {
+        0: result.nit + 1,
+        1: 1,
+    }  # the failed event asked for levels 1 and 0
     assert np.isfinite(result.y).all()
     with pytest.raises(LevelError, match="accuracy 1e-09 is needed"):
         constant_rates(AFFINE, 1e-9, 1.0, 3.0)
     for bad in ({"mu": 0.0}, {"eps": -1.0}, {"relax": 0.0}):
         with pytest.raises(ValueError, match="must be positive"):
-            proposition_schedule(AFFINE, **({"mu": 1.0, "eps": 8.0, "gamma": 3.0, "horizon": 1.0} | bad))
+            proposition_schedule(
+                AFFINE, **({"mu": 1.0, "eps": 8.0, "gamma": 3.0, "horizon": 1.0} | bad)
+            )
     with pytest.raises(ValueError, match="nu2 needs a positive end"):
         exponential_schedule(AFFINE, (1.0, 0.0), (0.0, 0.0), 3.0, 1.0)
     with pytest.raises(ValueError, match="gamma > 0 and coarsest"):

@@ -24,7 +24,9 @@ from mlgd import Hierarchy, LevelError, Problem, checkpoints, descent, minimize,
 from mlgd.examples import biased
 from mlgd.schemes import Stage
 
-SPAWN = multiprocessing.get_context("spawn")  # a fork of a process that has threads, as JAX's, may hang
+SPAWN = multiprocessing.get_context(
+    "spawn"
+)  # a fork of a process that has threads, as JAX's, may hang
 SCRIPT = Path(long_run.__file__)
 
 
@@ -43,15 +45,27 @@ def plans():
     every["tail"] = plan(problem, 0.001, on=h, promise="quadratic")
     every["nesterov"] = plan(problem, 0.001, "refine", on=h, promise="quadratic")
     stages = [
-        Stage(9, h.accuracy(k), 0.0, levels=(k,), probabilities=(1.0,), solver="quasi-newton", tolerance=1e-9)
+        Stage(
+            9,
+            h.accuracy(k),
+            0.0,
+            levels=(k,),
+            probabilities=(1.0,),
+            solver="quasi-newton",
+            tolerance=1e-9,
+        )
         for k in (3, 8)
     ]
     every["quasi-newton"] = replace(every["nesterov"], stages=tuple(stages))
     telescope = {"levels": (2, 4, 8), "probabilities": (1.0, 0.3, 0.1)}
     epochs = tuple(Stage(n, h.accuracy(8), 0.1, **telescope) for n in (5, 300, 40))
-    every["anchored"] = replace(every["tail"], method="anchored", averaging="geometric", growth=1.01, stages=epochs)
+    every["anchored"] = replace(
+        every["tail"], method="anchored", averaging="geometric", growth=1.01, stages=epochs
+    )
     every["anchored last"] = replace(every["anchored"], averaging="last")
-    outer = tuple(Stage(n, h.accuracy(8), 0.0, levels=(2, 8), probabilities=(1.0, 1.0)) for n in (1, 4, 6))
+    outer = tuple(
+        Stage(n, h.accuracy(8), 0.0, levels=(2, 8), probabilities=(1.0, 1.0)) for n in (1, 4, 6)
+    )
     every["corrected"] = replace(every["nesterov"], method="corrected", stages=outer)
     return h, every
 
@@ -77,10 +91,17 @@ def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
         if 0 < step < p.steps:
             path = tmp_path / f"{method}{step}"
             assert stopped(h, y0, p, path, step, rng=5, loss=loss_of_three).nit == step
-            assert bits(minimize(h, y0, p, rng=5, loss=loss_of_three, checkpoint=path)) == whole, step
-    again = minimize(h, y0, p, rng=5, loss=loss_of_three, checkpoint=path)  # the file of a run that is done
+            assert bits(minimize(h, y0, p, rng=5, loss=loss_of_three, checkpoint=path)) == whole, (
+                step
+            )
+    again = minimize(
+        h, y0, p, rng=5, loss=loss_of_three, checkpoint=path
+    )  # the file of a run that is done
     assert (bits(again), again.status) == (whole, "done")
-    assert minimize(h, y0, p, rng=6, loss=loss_of_three).cost_by_level.keys() == again.cost_by_level.keys()
+    assert (
+        minimize(h, y0, p, rng=6, loss=loss_of_three).cost_by_level.keys()
+        == again.cost_by_level.keys()
+    )
 
 
 def loss_of_three(y):
@@ -95,7 +116,9 @@ def test_the_bits_do_not_depend_on_when_files_are_written(tmp_path, every_step):
     assert [f.name for f in tmp_path.iterdir()] == ["a"]  # nothing else is left
 
 
-@pytest.mark.parametrize("generator", [np.random.MT19937, np.random.SFC64, np.random.Philox, np.random.PCG64DXSM])
+@pytest.mark.parametrize(
+    "generator", [np.random.MT19937, np.random.SFC64, np.random.Philox, np.random.PCG64DXSM]
+)
 def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     h, y0, p = setting(600)
     rng = lambda: np.random.Generator(generator(3))  # noqa: E731
@@ -103,7 +126,9 @@ def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     stopped(h, y0, p, tmp_path / "a", 300, rng=rng())
     assert bits(minimize(h, y0, p, rng=rng(), checkpoint=tmp_path / "a")) == bits(whole)
     stopped(h, y0, p, tmp_path / "b", 300, rng=rng())
-    assert bits(minimize(h, y0, p, checkpoint=tmp_path / "b")) == bits(whole)  # the generator comes from the file
+    assert bits(minimize(h, y0, p, checkpoint=tmp_path / "b")) == bits(
+        whole
+    )  # the generator comes from the file
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
@@ -162,12 +187,16 @@ def test_an_interrupted_run_is_resumed_from_its_last_file(tmp_path, every_step):
     with pytest.raises(KeyboardInterrupt) as caught:
         minimize(replace(h, evaluate=evaluate), y0, p, rng=2, checkpoint=tmp_path / "a")
     assert 30 < caught.value.result.nit < 60
-    assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(minimize(h, y0, p, rng=2))
+    assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(
+        minimize(h, y0, p, rng=2)
+    )
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated", "anchored", "corrected"])
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(method, executor, tmp_path, monkeypatch):
+def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(
+    method, executor, tmp_path, monkeypatch
+):
     h, every = plans()
     calls, last = 0, 0
 
@@ -195,10 +224,16 @@ def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(m
     for _ in range(3):
         calls = 0
         with pytest.raises(KeyboardInterrupt):
-            minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a", executor=executor)
+            minimize(
+                counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a", executor=executor
+            )
     calls, last = 0, 0
-    assert bits(minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a")) == bits(whole)
-    assert calls < 15  # what the third life left, and the first gradients of the run and its plans in four lives
+    assert bits(minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a")) == bits(
+        whole
+    )
+    assert (
+        calls < 15
+    )  # what the third life left, and the first gradients of the run and its plans in four lives
     assert minimize(h, np.zeros(3), eps=0.1, rng=5, max_cost=whole.cost / 3).cost <= whole.cost / 3
 
 
@@ -209,7 +244,12 @@ def other_problems():
         "list of prices": (Hierarchy(h.evaluate, lambda k: 9.0**k, h.levels), y0, p, 2),
         "plan": (h, y0, setting(401)[2], 2),
         "start": (h, y0 + 1e-3, p, 2),
-        "gradient there": (replace(h, evaluate=lambda k, y: 1.01 * long_run.evaluate(k, y)), y0, p, 2),
+        "gradient there": (
+            replace(h, evaluate=lambda k, y: 1.01 * long_run.evaluate(k, y)),
+            y0,
+            p,
+            2,
+        ),
         "seed": (h, y0, p, 3),
     }
 
@@ -220,7 +260,9 @@ def test_the_file_of_another_run_is_refused(what, tmp_path):
     stopped(h, y0, p, tmp_path / "a", 100, rng=2)
     before = (tmp_path / "a").read_bytes()
     h, y0, p, rng = other_problems()[what]
-    with pytest.raises(ValueError, match=rf"belongs to another run: it has another .*{what}.*a file of its own"):
+    with pytest.raises(
+        ValueError, match=rf"belongs to another run: it has another .*{what}.*a file of its own"
+    ):
         minimize(h, y0, p, rng=rng, checkpoint=tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == before
 
@@ -388,7 +430,9 @@ def test_dasks_executor_will_do():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with (
-            distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as c,
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            ) as c,
             distributed.Client(c) as client,
         ):
             r = minimize(h, y0, p, rng=4, executor=client.get_executor())
@@ -401,7 +445,9 @@ def test_dasks_executor_will_do():
 
 def test_hierarchies_and_results_are_pickled():
     h, y0, p = setting(50)
-    assert bits(minimize(pickle.loads(pickle.dumps(h)), y0, p, rng=1)) == bits(minimize(h, y0, p, rng=1))
+    assert bits(minimize(pickle.loads(pickle.dumps(h)), y0, p, rng=1)) == bits(
+        minimize(h, y0, p, rng=1)
+    )
     r = pickle.loads(pickle.dumps(minimize(h, y0, p, rng=1)))
     assert r.status == "done"
     broken = replace(h, evaluate=fails_later)
@@ -419,7 +465,12 @@ def test_a_run_is_logged(caplog, tmp_path):
         stopped(h, y0, p, tmp_path / "a", 20, rng=1)
         minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
     said = caplog.text
-    for words in ("tuned: 50 steps", "stopped after 20 steps", "resumed from", "done after 50 steps"):
+    for words in (
+        "tuned: 50 steps",
+        "stopped after 20 steps",
+        "resumed from",
+        "done after 50 steps",
+    ):
         assert words in said
 
 

@@ -43,7 +43,10 @@ def test_worst_responses_are_maxima_over_eigenvalues(beta, mu, eta, window, step
         assert truth * (1 - 1e-9) <= getattr(found, name)[0, 0] <= truth * MARGIN * 1.01, name
     # between an error that keeps its direction and one that takes each step's own: the certificate
     assert root.sum(axis=0).max() ** 2 / 2 <= certified_bias(beta, mu, eta, window, steps)
-    assert certified_bias(beta, mu, eta, window, steps) <= root.max(axis=1).sum() ** 2 / 2 * MARGIN * 1.01
+    assert (
+        certified_bias(beta, mu, eta, window, steps)
+        <= root.max(axis=1).sum() ** 2 / 2 * MARGIN * 1.01
+    )
 
 
 @pytest.mark.parametrize(("beta", "mu", "eta", "window", "steps"), CASES)
@@ -78,4 +81,6 @@ def test_errors_that_follow_the_noise_do_more_harm_but_at_most_double():
     free = lam / 2 * eta**2 * (x**2 * sigma**2 + delta**2)
     assert harm > 1.5 * free
     assert harm <= 2 * free
-    assert math.isclose(harm, (math.sqrt(lam / 2) * eta * x * sigma + math.sqrt(lam / 2) * eta * delta) ** 2)
+    assert math.isclose(
+        harm, (math.sqrt(lam / 2) * eta * x * sigma + math.sqrt(lam / 2) * eta * delta) ** 2
+    )

@@ -31,7 +31,9 @@ def table(values, prices, shared=False):
     def increment(k, y):
         return rows[k - first] - (rows[k - first - 1] if k > first else 0.0)
 
-    return Hierarchy(evaluate, lambda k: prices[k - first], levels, increment=increment if shared else None)
+    return Hierarchy(
+        evaluate, lambda k: prices[k - first], levels, increment=increment if shared else None
+    )
 
 
 @st.composite
@@ -122,7 +124,10 @@ def test_nothing_drawn_is_zero():
         ([1.0, 1.5], r"got 1.5 at level 2"),
         ([1.0, math.nan], r"got nan at level 2"),
         ([], "at least one; got 0 of them"),
-        ([1.0] * 9, r"one for each of the first levels of \(1, 2, 3, 4\), at least one; got 9 of them"),
+        (
+            [1.0] * 9,
+            r"one for each of the first levels of \(1, 2, 3, 4\), at least one; got 9 of them",
+        ),
         ({2: 0.5, 7: 0.1}, r"for levels among \(1, 2, 3, 4\); got them for \(2, 7\)"),
         ({}, r"for levels among \(1, 2, 3, 4\); got them for \(\)"),
     ],
@@ -162,7 +167,10 @@ def test_the_closed_form_keeps_its_promise(rate, exponent):
         numbers["delta"] = 2.0**-12
     bound = h.cost(1) + F.value(F.CALL_EXECUTED[F.regime(rate)], **numbers)
     assert t.expected_cost() <= bound
-    assert Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))]).expected_cost() <= bound
+    assert (
+        Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))]).expected_cost()
+        <= bound
+    )
 
 
 @pytest.mark.parametrize("rate", [1.0, 2.0, 3.0])
@@ -189,7 +197,12 @@ def test_sigma_zero_is_the_fixed_level():
 
 def test_another_ladder_gets_the_same_guarantee():
     accuracy = {1: 0.7, 2: 0.2, 3: 0.11, 4: 0.01}
-    h = Hierarchy(lambda k, y: y + accuracy[k] * (-1) ** k, lambda k: accuracy[k] ** -3.0, (1, 2, 3, 4), accuracy.get)
+    h = Hierarchy(
+        lambda k, y: y + accuracy[k] * (-1) ** k,
+        lambda k: accuracy[k] ** -3.0,
+        (1, 2, 3, 4),
+        accuracy.get,
+    )
     t = Telescope.for_accuracy(h, 0.01, 0.3, 3.0)
     assert t.variance(np.array([50.0])) <= 0.09 * (1 + 1e-9)
     assert t.variance(np.array([50.0])) >= 0.05
@@ -222,7 +235,9 @@ def test_bad_targets_are_refused(arguments, message):
 
 
 def test_an_accuracy_nobody_offers_is_refused():
-    with pytest.raises(LevelError, match=r"accuracy 1e-06 is needed and the finest level offers 0.00391"):
+    with pytest.raises(
+        LevelError, match=r"accuracy 1e-06 is needed and the finest level offers 0.00391"
+    ):
         Telescope.for_accuracy(worst(3.0, 8), 1e-6, 1.0, 3.0)
     with pytest.raises(ValueError, match="coarsest must be 'always' or 'paper'"):
         Telescope.for_accuracy(worst(3.0, 8), 0.1, 1.0, 3.0, coarsest="never")
@@ -260,7 +275,10 @@ def every_telescope(prices, norms, variance, shared):
                 return price(v / (v + variance * share / share.sum()), chain)
 
             for start in (np.zeros(size), np.log(v)):
-                best = min(best, minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9}).fun)
+                best = min(
+                    best,
+                    minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9}).fun,
+                )
     return best
 
 
@@ -276,9 +294,14 @@ def test_no_other_telescope_is_cheaper(seed, shared):
     h = table(np.zeros((n, 1)), prices, shared)
     t = Telescope.cheapest(h, sigma, norms)
     total = dict(zip(h.levels, np.cumsum(norms), strict=True))
-    spent = sum((1 / q - 1) * (total[k] - total[j]) ** 2 for (j, k), q in zip(pairwise(t.levels), t.p[1:], strict=True))
+    spent = sum(
+        (1 / q - 1) * (total[k] - total[j]) ** 2
+        for (j, k), q in zip(pairwise(t.levels), t.p[1:], strict=True)
+    )
     assert spent <= sigma**2 * (1 + 1e-9)
-    assert t.expected_cost() == pytest.approx(every_telescope(prices, norms, sigma**2, shared), rel=1e-5)
+    assert t.expected_cost() == pytest.approx(
+        every_telescope(prices, norms, sigma**2, shared), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -291,14 +314,18 @@ def test_no_other_levels_are_cheaper_where_signs_alternate(rate, shared):
     chains = [(*c, 9) for size in range(1, 10) for c in combinations(range(9), size)]
     for exponent in (-2, -3, -5, -7, -9):
         best = polished(chains, cost, np.maximum(v, 1e-300), 4.0**exponent, flags)[1].min()
-        assert optimum(cost, v, 4.0**exponent, flags)[2] == pytest.approx(min(best, cost[-1]), rel=1e-9)
+        assert optimum(cost, v, 4.0**exponent, flags)[2] == pytest.approx(
+            min(best, cost[-1]), rel=1e-9
+        )
 
 
 def test_an_evaluation_shared_by_two_increments_is_charged_once_in_the_optimum():
     """gamma = 1, levels 1 to 6, sigma = 1/16: paid in pairs the optimum would be the finest level alone, 64."""
     h = biased(lambda y: y, 1.0, 1.0, range(1, 7), alternate=True)
     t = Telescope.cheapest(h, 1 / 16, [3 * 2.0**-k for k in range(1, 7)])
-    assert t.expected_cost() == pytest.approx(32 + 64 * 0.36, rel=1e-3)  # (1/0.36 - 1)(3/64)^2 = 1/256
+    assert t.expected_cost() == pytest.approx(
+        32 + 64 * 0.36, rel=1e-3
+    )  # (1/0.36 - 1)(3/64)^2 = 1/256
     assert t.variance(np.zeros(1)) <= 1 / 256 * (1 + 1e-12)
 
 
@@ -306,7 +333,9 @@ def test_a_level_in_vain_is_left_out():
     h = table(np.zeros((4, 1)), [1.0, 30.0, 33.0, 1000.0])
     assert Telescope.cheapest(h, 1.0, [1.0, 1.0, 0.0, 0.5]).levels[1] != 5
     square = [[0, 1.0, 0.1, 0.1], [0, 0, 1.0, 1.0], [0, 0, 0, 0.02], [0, 0, 0, 0]]
-    assert 4 not in Telescope.cheapest(h, 0.1, square).levels  # the second level is further off than the first
+    assert (
+        4 not in Telescope.cheapest(h, 0.1, square).levels
+    )  # the second level is further off than the first
 
 
 @pytest.mark.parametrize("finest", [12, 40])
@@ -318,7 +347,9 @@ def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
     """
     for exponent in (-12, -9.5, -7, -4.5, -2):
         sigma = 2.0**exponent
-        t = Telescope.cheapest(worst(rate, finest), sigma, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        t = Telescope.cheapest(
+            worst(rate, finest), sigma, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
+        )
         total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma)
         ratio = t.expected_cost() * sigma**2 / total**2
         assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
@@ -331,7 +362,9 @@ def test_the_optimum_is_never_dearer_than_the_closed_form(rate, finest):
 
     for exponent in range(-finest, 1, 4):
         closed = Telescope.for_accuracy(h, 2.0**-finest, 2.0**exponent, rate)
-        best = Telescope.cheapest(h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))])
+        best = Telescope.cheapest(
+            h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
+        )
         assert best.expected_cost() <= closed.expected_cost() * (1 + 1e-9)
 
 

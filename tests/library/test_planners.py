@@ -16,7 +16,14 @@ from mlgd.seen import Shape, spread
 from mlgd.spectra import Measure
 
 EIGENVALUES = np.array([0.02, 0.1, 0.4, 1.0])
-OFF = {0: 0.3, 1: 0.11, 2: 0.1, 3: 0.02, 5: 0.004, 6: 0.0011}  # not dyadic, with a plateau and a gap
+OFF = {
+    0: 0.3,
+    1: 0.11,
+    2: 0.1,
+    3: 0.02,
+    5: 0.004,
+    6: 0.0011,
+}  # not dyadic, with a plateau and a gap
 PRICE = {0: 1.0, 1: 7.0, 2: 9.0, 3: 60.0, 5: 900.0, 6: 4000.0}
 DIRECTIONS = np.random.default_rng(0).normal(size=(7, 4))
 DIRECTIONS /= np.linalg.norm(DIRECTIONS, axis=1, keepdims=True)
@@ -47,7 +54,9 @@ def exact(bill, h):
     a = sum(x**t for t in range(steps - window + 1, steps + 1)) / window
     c = np.array(
         [
-            bill.eta / window * sum(x ** (t - 1 - s) for t in range(max(s + 1, steps - window + 1), steps + 1))
+            bill.eta
+            / window
+            * sum(x ** (t - 1 - s) for t in range(max(s + 1, steps - window + 1), steps + 1))
             for s in range(steps)
         ]
     )
@@ -99,7 +108,9 @@ def test_quadratic_losses_stay_below_the_target_and_so_do_runs():
     assert len(bill.stages[0].levels) > 1
     predicted = exact(bill, h)
     assert predicted <= 0.1
-    losses = np.array([EIGENVALUES @ minimize(h, START, bill, rng=seed).y ** 2 / 2 for seed in range(64)])
+    losses = np.array(
+        [EIGENVALUES @ minimize(h, START, bill, rng=seed).y ** 2 / 2 for seed in range(64)]
+    )
     assert abs(losses.mean() - predicted) <= 5 * losses.std(ddof=1) / 8
 
 
@@ -108,15 +119,23 @@ def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is(
     floor = OFF[6] ** 2 / (2 * PROBLEM.mu)
     assert plan(PROBLEM, 3 * floor, on=h, promise="quadratic").stages[0].levels[-1] == 6
     for promise in ("quadratic", "proved"):
-        with pytest.raises(NotApplicable, match=r"its finest level 6 has accuracy 0.0011, which alone costs a loss of"):
+        with pytest.raises(
+            NotApplicable,
+            match=r"its finest level 6 has accuracy 0.0011, which alone costs a loss of",
+        ):
             plan(PROBLEM, 0.5 * floor, on=h, promise=promise)
 
 
 def test_prices_fall_as_the_promise_weakens_and_targets_loosen():
     h = LADDERS["uneven"]
-    proved, quadratic = (plan(PROBLEM, 0.1, on=h, promise=p).expected_cost for p in ("proved", "quadratic"))
+    proved, quadratic = (
+        plan(PROBLEM, 0.1, on=h, promise=p).expected_cost for p in ("proved", "quadratic")
+    )
     assert quadratic < proved
-    prices = [plan(PROBLEM, eps, on=h, promise="quadratic").expected_cost for eps in (0.01, 0.03, 0.1, 0.3)]
+    prices = [
+        plan(PROBLEM, eps, on=h, promise="quadratic").expected_cost
+        for eps in (0.01, 0.03, 0.1, 0.3)
+    ]
     assert all(a > b for a, b in pairwise(prices))
 
 
@@ -158,12 +177,17 @@ def measures(h):
 
     finest = evaluate(6, START) if 6 in h.levels else evaluate(3, START)
     return types.SimpleNamespace(
-        gradient=of(finest), increments={k: of(h.step(k, START)) for k in h.levels[1:]}, level=0, floor=0.02
+        gradient=of(finest),
+        increments={k: of(h.step(k, START)) for k in h.levels[1:]},
+        level=0,
+        floor=0.02,
     )
 
 
 def report(h):
-    return types.SimpleNamespace(hierarchy=h, values={k: evaluate(k, START)[None] for k in h.levels})
+    return types.SimpleNamespace(
+        hierarchy=h, values={k: evaluate(k, START)[None] for k in h.levels}
+    )
 
 
 def test_measured_plans_need_measures_and_are_called_estimates():
@@ -212,7 +236,9 @@ def test_nesterov_responses_are_those_of_nesterovs_method():
         return x
 
     np.testing.assert_allclose(run(1.0, None), factors[-1], rtol=1e-9, atol=1e-12)
-    assert sums[-1] == pytest.approx(sum((np.sqrt(lam) * np.abs(run(0.0, s))).max() for s in range(steps)))
+    assert sums[-1] == pytest.approx(
+        sum((np.sqrt(lam) * np.abs(run(0.0, s))).max() for s in range(steps))
+    )
 
 
 def test_conjugate_steps_end_with_the_spectrum():
@@ -225,7 +251,8 @@ def test_conjugate_steps_end_with_the_spectrum():
 def test_compare_ranks_and_says_whether_the_telescope_pays():
     ranked = compare(PROBLEM, 0.05, on=LADDERS["uneven"], promise="quadratic")
     assert [p.method for p in ranked.plans] == sorted(
-        (p.method for p in ranked.plans), key=lambda m: next(p.expected_cost for p in ranked.plans if p.method == m)
+        (p.method for p in ranked.plans),
+        key=lambda m: next(p.expected_cost for p in ranked.plans if p.method == m),
     )
     assert {"multilevel", "fixed", "refine"} <= {p.method for p in ranked.plans}
     assert "promise='proved' only" in ranked.left_out["accelerated"]
@@ -233,7 +260,9 @@ def test_compare_ranks_and_says_whether_the_telescope_pays():
     assert ranked.verdict in str(ranked)
 
 
-@pytest.mark.parametrize(("kept", "said"), [("fixed", "no telescope"), ("multilevel", "nothing else")])
+@pytest.mark.parametrize(
+    ("kept", "said"), [("fixed", "no telescope"), ("multilevel", "nothing else")]
+)
 def test_where_one_kind_alone_can_be_planned_there_is_nothing_to_compare(kept, said):
     ranked = compare(PROBLEM, 0.05, on=LADDERS["uneven"], promise="quadratic")
     alone = replace(ranked, plans=tuple(p for p in ranked.plans if p.method == kept))
@@ -271,14 +300,29 @@ def test_refine_is_not_planned_by_a_curvature_that_finer_levels_change(share, pl
         range(8),
     )
     y0 = np.zeros(12)
-    report = audit(h, [y0, *(y0 + s * v for s, v in zip((0.003, 0.01, 0.05), rng.normal(size=(3, 12)), strict=True))])
-    ranked = compare(report.problem(estimate(h, y0, rng=0, known=report)), 1e-2, on=report, promise="measured")
+    report = audit(
+        h,
+        [
+            y0,
+            *(
+                y0 + s * v
+                for s, v in zip((0.003, 0.01, 0.05), rng.normal(size=(3, 12)), strict=True)
+            ),
+        ],
+    )
+    ranked = compare(
+        report.problem(estimate(h, y0, rng=0, known=report)), 1e-2, on=report, promise="measured"
+    )
     assert ("refine" in [p.method for p in ranked.plans]) == planned
     assert planned or "change the curvature by" in ranked.left_out["refine"]
 
 
 def test_measures_that_share_an_array_of_nodes_are_told_apart():
-    nodes, flat, steep = np.array([0.1, 0.5, 1.0]), np.array([1.0, 1.0, 1.0]), np.array([0.01, 0.1, 1.0])
+    nodes, flat, steep = (
+        np.array([0.1, 0.5, 1.0]),
+        np.array([1.0, 1.0, 1.0]),
+        np.array([0.01, 0.1, 1.0]),
+    )
     known = types.SimpleNamespace(
         increments={1: Measure(nodes, steep)}, gradient=Measure(nodes, flat), floor=0.1, level=0
     )
@@ -286,7 +330,13 @@ def test_measures_that_share_an_array_of_nodes_are_told_apart():
     h = Hierarchy(lambda k, y: y, lambda k: 4.0**k, range(8), lambda k: 0.3 * 2.0**-k)
     for method in ("multilevel", "refine"):
         shared, own = (
-            plan(Problem(beta=1, mu=0.1, d0=3, gamma=2, c=1, measures=m), 1e-2, method, on=h, promise="measured")
+            plan(
+                Problem(beta=1, mu=0.1, d0=3, gamma=2, c=1, measures=m),
+                1e-2,
+                method,
+                on=h,
+                promise="measured",
+            )
             for m in (known, apart)
         )
         assert shared.expected_cost == own.expected_cost

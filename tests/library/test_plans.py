@@ -14,7 +14,9 @@ from mlgd.plans import METHODS, call_bound
 positive = st.floats(-3.0, 3.0).map(lambda x: 10.0**x)
 rates = st.one_of(
     st.floats(0.05, 9.0),
-    st.sampled_from([2.0, math.nextafter(2, 0), math.nextafter(2, 3), 2 - 1e-9, 2 + 1e-9, 1.999, 2.001]),
+    st.sampled_from(
+        [2.0, math.nextafter(2, 0), math.nextafter(2, 3), 2 - 1e-9, 2 + 1e-9, 1.999, 2.001]
+    ),
 )
 
 
@@ -174,7 +176,10 @@ def test_compare_prices_every_method_cheapest_first(case):
     assert comparison.best is comparison.plans[0]
     assert str(comparison).count("\n") == len(comparison.plans) + len(comparison.left_out) + 1
     assert set(comparison.left_out) == set(METHODS) - set(methods_for(problem))
-    assert "the telescope pays" in comparison.verdict or "the telescope does not pay" in comparison.verdict
+    assert (
+        "the telescope pays" in comparison.verdict
+        or "the telescope does not pay" in comparison.verdict
+    )
 
 
 def test_multipliers_are_the_papers():
@@ -182,7 +187,9 @@ def test_multipliers_are_the_papers():
     x = 4 * 9 / 0.01
     assert convex.multiplier("multilevel") == 1
     assert convex.multiplier("fixed") == pytest.approx(x)
-    assert convex.multiplier("accelerated") == pytest.approx(math.sqrt(x))  # T^(gamma - 2), T = sqrt(x)
+    assert convex.multiplier("accelerated") == pytest.approx(
+        math.sqrt(x)
+    )  # T^(gamma - 2), T = sqrt(x)
     assert convex.multiplier("scheduled") is None
     easy = compare(Problem(beta=4.0, d0=3.0, gamma=1.0, c=1.0), 0.01)
     assert easy.multiplier("fixed") == pytest.approx(x**0.5)
@@ -207,6 +214,9 @@ def test_multipliers_under_strong_convexity():
 def test_multipliers_are_quotients_of_the_tables_cells(gamma, name, column):
     cells = F.table_of_bounds()
     at = {F.gamma: gamma, F.beta: 5, F.mu: 0.2, F.d0: 1.5, F.eps: 0.003}
-    for method, row in (("fixed", ("deterministic", "any")), ("accelerated", ("accelerated", name))):
+    for method, row in (
+        ("fixed", ("deterministic", "any")),
+        ("accelerated", ("accelerated", name)),
+    ):
         quotient = (cells[*row, column] / cells["gd", name, column]).subs(at)
         assert float(F.MULTIPLIER[method, column][name].subs(at)) == pytest.approx(float(quotient))

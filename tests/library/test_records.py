@@ -20,7 +20,17 @@ import pytest
 
 from mlgd import Adversary, Hierarchy, Problem, Telescope, compare, flow, minimize, plan, tuned
 from mlgd.anchors import epoch_price
-from mlgd.epochs import Epoch, Setting, _epoch, average_loss, call_prices, cheapest, contraction, fewest, last_loss
+from mlgd.epochs import (
+    Epoch,
+    Setting,
+    _epoch,
+    average_loss,
+    call_prices,
+    cheapest,
+    contraction,
+    fewest,
+    last_loss,
+)
 from mlgd.examples import biased, rounded, series
 from mlgd.jumps import Schedule, exponential_schedule, proposition_schedule
 from mlgd.ladders import optimum, polished
@@ -35,7 +45,15 @@ from mlgd.spectra import Measure
 
 FILE = Path(__file__).with_name("records.json")
 CURVATURE = np.array([0.02, 0.1, 0.4, 1.0])
-OFF = {0: 0.3, 1: 0.11, 2: 0.1, 3: 0.02, 5: 0.004, 6: 0.0011, 7: 2e-4}  # not dyadic, with a plateau and a gap
+OFF = {
+    0: 0.3,
+    1: 0.11,
+    2: 0.1,
+    3: 0.02,
+    5: 0.004,
+    6: 0.0011,
+    7: 2e-4,
+}  # not dyadic, with a plateau and a gap
 PRICE = {0: 1.0, 1: 7.0, 2: 9.0, 3: 60.0, 5: 900.0, 6: 4000.0, 7: 3e4}
 BENDS = np.random.default_rng(1).normal(size=(8, 4, 4)) / 8
 ASIDE = np.random.default_rng(2).normal(size=(8, 4)) / 3
@@ -58,10 +76,16 @@ LADDERS = {
 }
 MEASURES = SimpleNamespace(
     gradient=Measure(CURVATURE, (CURVATURE * START) ** 2),
-    increments={2: Measure(CURVATURE, np.array([1.0, 2.0, 1.0, 0.5]) * 1e-2), 3: Measure(CURVATURE[1:], np.ones(3) * 1e-4)},
-    floor=0.01, level=1,
-)  # fmt: skip
-PROBLEMS = {mu: Problem(beta=1.25, mu=mu, d0=4.0, gamma=2.5, c=0.7, measures=MEASURES) for mu in (0.0, 0.02)}
+    increments={
+        2: Measure(CURVATURE, np.array([1.0, 2.0, 1.0, 0.5]) * 1e-2),
+        3: Measure(CURVATURE[1:], np.ones(3) * 1e-4),
+    },
+    floor=0.01,
+    level=1,
+)
+PROBLEMS = {
+    mu: Problem(beta=1.25, mu=mu, d0=4.0, gamma=2.5, c=0.7, measures=MEASURES) for mu in (0.0, 0.02)
+}
 
 
 def smooth(h):
@@ -75,15 +99,26 @@ def ranked(problem, eps, **options):
     except NotApplicable as why:
         return str(why)
     hidden = ("problem", "accuracies", "eps", "warnings")
-    bills = [{k: v for k, v in vars(p).items() if k not in hidden} | {"total": p.budget.total} for p in found.plans]
-    return [bills, [p.warnings for p in found.plans if p.warnings], *([] if options else [str(found), str(found.best)])]
+    bills = [
+        {k: v for k, v in vars(p).items() if k not in hidden} | {"total": p.budget.total}
+        for p in found.plans
+    ]
+    return [
+        bills,
+        [p.warnings for p in found.plans if p.warnings],
+        *([] if options else [str(found), str(found.best)]),
+    ]
 
 
 def ideal():
     problem = PROBLEMS[0.02]
-    by_hand = [plan(problem, 0.1, method, 0.15) for method in ("multilevel", "fixed", "accelerated", "scheduled")]
+    by_hand = [
+        plan(problem, 0.1, method, 0.15)
+        for method in ("multilevel", "fixed", "accelerated", "scheduled")
+    ]
     by_hand += [
-        plan(problem, 0.1, "multilevel", 1.1, LADDERS["uneven"], promise) for promise in ("quadratic", "measured")
+        plan(problem, 0.1, "multilevel", 1.1, LADDERS["uneven"], promise)
+        for promise in ("quadratic", "measured")
     ]
     by_hand.append(plan(problem, 0.1, "multilevel", 0.15, LADDERS["uneven"]))
     out = [[p.eta, p.steps, p.sigma, p.expected_cost, p.cost_bound, p.budget] for p in by_hand]
@@ -130,13 +165,31 @@ def telescopes():
         for t in made:
             out += [[t.draw(START, seed).value, t.draw(START, seed).paid] for seed in (0, 1)]
             prices = [t.expected_cost(name) for name in ("evaluated", "pairs", "paper")]
-            out.append([t.levels, t.p, prices, t.expected_by_level(), t.mean(START), t.variance(START), t.prefix])
+            out.append(
+                [
+                    t.levels,
+                    t.p,
+                    prices,
+                    t.expected_by_level(),
+                    t.mean(START),
+                    t.variance(START),
+                    t.prefix,
+                ]
+            )
         t = Telescope.anchored(
-            h, dict.fromkeys(levels, 0.3) | {levels[0]: 1.0}, at=START, coefficients=[1, 1, 0.5, 0, 1, 0.2]
+            h,
+            dict.fromkeys(levels, 0.3) | {levels[0]: 1.0},
+            at=START,
+            coefficients=[1, 1, 0.5, 0, 1, 0.2],
         )
         draws = [t.draw(START * s, rng) for s, rng in ((1.0, 0), (0.9, 1), (0.8, 3))]
         out.append(
-            [t.base, t.variance(0.5 * START), [t.reference_cost(n) for n in (1, 7)], [(d.value, d.paid) for d in draws]]
+            [
+                t.base,
+                t.variance(0.5 * START),
+                [t.reference_cost(n) for n in (1, 7)],
+                [(d.value, d.paid) for d in draws],
+            ]
         )
         out.append([epoch_price(h, levels, [1.0] + [0.2] * 5, n) for n in (1, 2, 40)])
         out.append([epoch_price(h, levels[:1], [1.0], n) for n in (1, 5)])
@@ -160,22 +213,37 @@ def epochs():
     def steps_to(h, b, v, q):
         return fewest(lambda t: contraction(h, b, v, t), q)
 
-    out = [[contraction(0.1, b, v, n), steps_to(0.1, b, v, q)]
-           for b in (0.0, 0.2, 0.9) for v in (0.0, 0.05, 0.2) for n, q in ((1, 0.95), (7, 0.5), (60, 0.25))]  # fmt: skip
+    out = [
+        [contraction(0.1, b, v, n), steps_to(0.1, b, v, q)]
+        for b in (0.0, 0.2, 0.9)
+        for v in (0.0, 0.05, 0.2)
+        for n, q in ((1, 0.95), (7, 0.5), (60, 0.25))
+    ]
     out.append([contraction(1.0, 0.1, 0.05, 3), steps_to(1.0, 0.1, 0.05, 0.5)])
     for averaged in (True, False):
         for beta, eps, shared in ((1.0, 1e-3, False), (50.0, 1e-4, True), (0.1, 1e-3, False)):
             n = 9
             accuracy, flags = 0.5 * 2.0 ** -np.arange(n), np.array([False] + [shared] * (n - 1))
-            s = Setting(beta, 0.1, 2.0, eps, 6.0 ** np.arange(n), accuracy, 0.3 * accuracy, flags, averaged)
+            s = Setting(
+                beta, 0.1, 2.0, eps, 6.0 ** np.arange(n), accuracy, 0.3 * accuracy, flags, averaged
+            )
             out.append(call_prices(s, np.full((4, n), [[1e-6], [1e-3], [0.1], [10.0]])))
             out.append(cheapest(s))
-            out.append([[average_loss(s, 1.5, 0.01, v, 20, t), last_loss(s, 1.5, 0.01, v, 20)]
-                        for v in (0.0, 0.01, 0.2) for t in (0.3, 0.9)])  # fmt: skip
-    out.append([steps_to(0.1, 0.0, 0.1, 0.5), steps_to(1.0, 0.0, 0.25, 1.0)])  # where nothing is left to the horizon
+            out.append(
+                [
+                    [average_loss(s, 1.5, 0.01, v, 20, t), last_loss(s, 1.5, 0.01, v, 20)]
+                    for v in (0.0, 0.01, 0.2)
+                    for t in (0.3, 0.9)
+                ]
+            )
+    out.append(
+        [steps_to(0.1, 0.0, 0.1, 0.5), steps_to(1.0, 0.0, 0.25, 1.0)]
+    )  # where nothing is left to the horizon
     accuracy = 2.0 ** -np.arange(1.0, 6.0)
     price, change = np.array([1.0, 3.7, 114.0, 5517.0, 266544.0]), 0.4 * accuracy
-    dear = Setting(84.8, 0.1, 2.0, 0.0987, price, accuracy, change, np.zeros(5, bool))  # one level more pays
+    dear = Setting(
+        84.8, 0.1, 2.0, 0.0987, price, accuracy, change, np.zeros(5, bool)
+    )  # one level more pays
     flat = Setting(20.0, 2.0, 2.0, 4.0, price, accuracy, change, np.zeros(5, bool), False)
     out += [cheapest(dear), _epoch(dear, 2.0), _epoch(flat, 1.0), _epoch(flat, 1.0, 0.3)]
     hard = Setting(1.0, 0.1, 2.0, 1e-9, np.ones(2), np.ones(2), np.ones(2), np.zeros(2, bool))
@@ -203,7 +271,13 @@ def shapes():
         c.__name__: [
             [c.__dataclass_params__.frozen, c.__dataclass_params__.eq, c.__dataclass_params__.repr],
             [
-                [f.name, None if f.default is MISSING else repr(f.default), f.repr, f.compare, f.kw_only]
+                [
+                    f.name,
+                    None if f.default is MISSING else repr(f.default),
+                    f.repr,
+                    f.compare,
+                    f.kw_only,
+                ]
                 for f in fields(c)
             ],
         ]
@@ -217,7 +291,8 @@ def constants():
     modules = {name: vars(import_module(f"mlgd.{name}")) for name in names.split()}
     numbers = int | float | tuple | np.ndarray
     found = {
-        name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)} for name, m in modules.items()
+        name: {k: v for k, v in m.items() if k.isupper() and isinstance(v, numbers)}
+        for name, m in modules.items()
     }
     return found | {"stages": {name: options for name, (_, options, _) in MEASURED.items()}}
 
@@ -230,7 +305,10 @@ def searching():
         ways = Ways(np.ones(3), np.array([5.0, 50.0, 8.0]), np.array([5.0, 20.0, 0.35]), (), None)
         scale = np.array([[1.0], [2.0], [0.3]])
         out.append(ladder.squared)
-        out += [coarse_prices(ladder.cost, ladder.shared, scale * ladder.steps, r) for r in (room, np.minimum(room, 0))]
+        out += [
+            coarse_prices(ladder.cost, ladder.shared, scale * ladder.steps, r)
+            for r in (room, np.minimum(room, 0))
+        ]
         out += [refined(ways, i, 1.3) for i in range(3)]
     report = smooth(LADDERS["uneven"])
     report.values = {k: np.array([uneven(k, y) for y in (START, 0.5 * START)]) for k in OFF}
@@ -242,10 +320,13 @@ def deterministic():
     out = [[part[..., ::24] for part in nesterov_responses(1.0, mu, 12)] for mu in (0.01, 1.0)]
     out += [conjugate_curve(CURVATURE, w) for w in (np.ones(4), np.array([1.0, 0.0, 2.0, 1e-9]))]
     for solve in (
-        lambda g, m: nesterov(g, m, 25, 4.0, 0.02), lambda g, m: nesterov(g, m, 25, 4.0),
-        lambda g, m: quasi_newton(g, m, 60, 1e-7), lambda g, m: quasi_newton(g, m, 60, 1e-7, 4.0),
-        lambda g, m: quasi_newton(g, m, 90, 1e-9, 0.01), lambda g, m: quasi_newton(g, m, 7),
-    ):  # fmt: skip
+        lambda g, m: nesterov(g, m, 25, 4.0, 0.02),
+        lambda g, m: nesterov(g, m, 25, 4.0),
+        lambda g, m: quasi_newton(g, m, 60, 1e-7),
+        lambda g, m: quasi_newton(g, m, 60, 1e-7, 4.0),
+        lambda g, m: quasi_newton(g, m, 90, 1e-9, 0.01),
+        lambda g, m: quasi_newton(g, m, 7),
+    ):
         for gradient in (
             lambda y: CURVATURE * y + 0.1 * y**3,
             lambda y: np.tanh(3 * y) + 0.01 * y,
@@ -254,7 +335,15 @@ def deterministic():
             memory, path = SimpleNamespace(y=START), []
             for _ in solve(gradient, memory):
                 path.append(float(np.linalg.norm(memory.y)))
-            out.append([memory.y, memory.t, path, getattr(memory, "norm", None), getattr(memory, "ended", None)])
+            out.append(
+                [
+                    memory.y,
+                    memory.t,
+                    path,
+                    getattr(memory, "norm", None),
+                    getattr(memory, "ended", None),
+                ]
+            )
     return out
 
 
@@ -272,24 +361,61 @@ def restarts():
 
 def runs():
     out, problem = [], PROBLEMS[0.02]
-    for name, promise, eps in (("uneven", "proved", 0.5), ("sharing", "quadratic", 0.1), ("uneven", "measured", 0.05)):
+    for name, promise, eps in (
+        ("uneven", "proved", 0.5),
+        ("sharing", "quadratic", 0.1),
+        ("uneven", "measured", 0.05),
+    ):
         h = LADDERS[name]
         for p in compare(problem, eps, on=smooth(h), promise=promise).plans:
             if p.steps < 20_000:
                 for budget in (None, 0.6 * p.expected_cost):
-                    r = minimize(h, START, p, rng=3, loss=lambda y: float(CURVATURE @ y**2) / 2, max_cost=budget)
-                    trace = [c[:: max(1, len(c) // 5)] for c in (r.trace.step, r.trace.cost, r.trace.loss)]
-                    out.append(
-                        [p.method, r.y, r.cost, r.evaluations, r.steps, r.status, r.promise, r.message, trace, r.fun]
+                    r = minimize(
+                        h,
+                        START,
+                        p,
+                        rng=3,
+                        loss=lambda y: float(CURVATURE @ y**2) / 2,
+                        max_cost=budget,
                     )
-    bent = Hierarchy(lambda k, y: (0.1 if k == 0 else 1.0) * CURVATURE * y + 2.0**-k * 1e-3, lambda k: 8.0**k, range(6))
+                    trace = [
+                        c[:: max(1, len(c) // 5)]
+                        for c in (r.trace.step, r.trace.cost, r.trace.loss)
+                    ]
+                    out.append(
+                        [
+                            p.method,
+                            r.y,
+                            r.cost,
+                            r.evaluations,
+                            r.steps,
+                            r.status,
+                            r.promise,
+                            r.message,
+                            trace,
+                            r.fun,
+                        ]
+                    )
+    bent = Hierarchy(
+        lambda k, y: (0.1 if k == 0 else 1.0) * CURVATURE * y + 2.0**-k * 1e-3,
+        lambda k: 8.0**k,
+        range(6),
+    )
     stages = tuple(
-        Stage(n, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9) for n in (9, 6, 20, 20)
+        Stage(n, 2.0**-5, 0.0, levels=(0, 5), probabilities=(1.0, 1.0), tolerance=1e-9)
+        for n in (9, 6, 20, 20)
     )
     far = Plan(
-        problem=problem, eps=1e-3, method="corrected", promise="none", eta=1.0, stages=stages, averaging="last",
-        expected_cost=1.0, guarantee="",
-    )  # fmt: skip
+        problem=problem,
+        eps=1e-3,
+        method="corrected",
+        promise="none",
+        eta=1.0,
+        stages=stages,
+        averaging="last",
+        expected_cost=1.0,
+        guarantee="",
+    )
     r = minimize(bent, START, far)
     out.append([r.y, r.message, r.cost, r.evaluations, far.price_on(bent)])
     t = Telescope(LADDERS["uneven"], {0: 1.0, 2: 0.5, 5: 0.1})
@@ -297,9 +423,22 @@ def runs():
         by_hand = tuned(problem, 0.1, t, 0.7, 30, window)
         states = []
         r = minimize(
-            LADDERS["uneven"], START, by_hand, rng=1, callback=lambda s, kept=states: kept.append(s) or s.step == 9
+            LADDERS["uneven"],
+            START,
+            by_hand,
+            rng=1,
+            callback=lambda s, kept=states: kept.append(s) or s.step == 9,
         )
-        out.append([str(by_hand), r.y, r.message, repr(r), r._repr_html_(), [asdict(s) for s in states[::4]]])
+        out.append(
+            [
+                str(by_hand),
+                r.y,
+                r.message,
+                repr(r),
+                r._repr_html_(),
+                [asdict(s) for s in states[::4]],
+            ]
+        )
     return out
 
 
@@ -316,7 +455,13 @@ def texts():
     stage = Stage(7, 0.02, 0.0, levels=(0, 3), probabilities=(1.0, 1.0), solver="nesterov")
     shown = [
         str(
-            Plan(**common, stages=(stage,) * n, averaging="last", guarantee="said", budget=Budget(0.1, 0.2, 0.3, mixed))
+            Plan(
+                **common,
+                stages=(stage,) * n,
+                averaging="last",
+                guarantee="said",
+                budget=Budget(0.1, 0.2, 0.3, mixed),
+            )
         )
         for n, mixed in ((1, 0.0), (2, 0.1), (3, 0.0), (4, 0.0))
     ]
@@ -331,11 +476,20 @@ def texts():
 def jumps():
     h, out = LADDERS["dyadic"], []
     for s in (
-        exponential_schedule(h, (1e-2, 0.1), (0.1, 0.3), 2.5, 6.0, 0.2, 5.0), exponential_schedule(h, (0.1, 0.0), (0.1, 0.0), 3.0, 2.0),
-        proposition_schedule(h, 0.3, 0.05, 3.0, 9.0), proposition_schedule(h, 0.3, 0.05, 1.5, 9.0, 4.0, 2.0),
-    ):  # fmt: skip
+        exponential_schedule(h, (1e-2, 0.1), (0.1, 0.3), 2.5, 6.0, 0.2, 5.0),
+        exponential_schedule(h, (0.1, 0.0), (0.1, 0.0), 3.0, 2.0),
+        proposition_schedule(h, 0.3, 0.05, 3.0, 9.0),
+        proposition_schedule(h, 0.3, 0.05, 1.5, 9.0, 4.0, 2.0),
+    ):
         out.append(
-            [s.levels, s.breaks, s.weight, s.rates(np.linspace(0, 9, 7)), s.expected_cost(h, 2.0), s.bounds(0.0, 0.5)]
+            [
+                s.levels,
+                s.breaks,
+                s.weight,
+                s.rates(np.linspace(0, 9, 7)),
+                s.expected_cost(h, 2.0),
+                s.bounds(0.0, 0.5),
+            ]
         )
         r = flow(h, START, s, 0.2, rng=5, loss=lambda y: float(y @ y))
         out.append([r.y, r.cost, r.steps, r.status, r.message, r.evaluations, r.trace.loss[-3:]])
@@ -350,31 +504,60 @@ def instances():
     for mu, sign, eps in ((0.0, 1, 1e-2), (0.3, -1, 1e-3), (1.0, 1, 0.12)):
         a = Adversary(eps=eps, d0=1.0, beta=1.0, gamma=2.5, c=0.6, mu=mu, sign=sign)
         y = np.array([0.3, -0.7, 1.1])
-        answers = [[a.evaluate(k, y), a.potential(k, y), a.cost(k)] for k in a.levels[:: max(1, len(a.levels) // 5)]]
+        answers = [
+            [a.evaluate(k, y), a.potential(k, y), a.cost(k)]
+            for k in a.levels[:: max(1, len(a.levels) // 5)]
+        ]
         out.append(
-            [repr(a), a.levels, a.flatness, a.delta, a.shift, a.blind_below, a.lower_bound, a.minimizer, answers]
+            [
+                repr(a),
+                a.levels,
+                a.flatness,
+                a.delta,
+                a.shift,
+                a.blind_below,
+                a.lower_bound,
+                a.minimizer,
+                answers,
+            ]
         )
         out.append([a.gradient(y), a.loss(y), a.queries, a.spent_by_level, a.seen, repr(a.twin)])
     for make in (biased, rounded, series):
         h = make(lambda y: y**2, 2.5, 0.6, range(4))
-        out.append([repr(h), [[h.value(k, START), h.step(k, START), h.step_cost(k)] for k in h.levels]])
+        out.append(
+            [repr(h), [[h.value(k, START), h.step(k, START), h.step_cost(k)] for k in h.levels]]
+        )
     out.append(
         [
             h.evaluate(2, START)
-            for h in (biased(np.sin, 2, 1, range(3), direction=ASIDE[0]), series(np.sin, 2, 1, range(3), 5))
+            for h in (
+                biased(np.sin, 2, 1, range(3), direction=ASIDE[0]),
+                series(np.sin, 2, 1, range(3), 5),
+            )
         ]
     )
     return out
 
 
 CASES = {
-    "ideal": ideal, "telescopes": telescopes, "ladders": ladders, "epochs": epochs, "searching": searching, "runs": runs,
-    "deterministic": deterministic, "jumps": jumps, "instances": instances, "texts": texts,
-    "restarts": restarts, "shapes": shapes, "constants": constants,
+    "ideal": ideal,
+    "telescopes": telescopes,
+    "ladders": ladders,
+    "epochs": epochs,
+    "searching": searching,
+    "runs": runs,
+    "deterministic": deterministic,
+    "jumps": jumps,
+    "instances": instances,
+    "texts": texts,
+    "restarts": restarts,
+    "shapes": shapes,
+    "constants": constants,
 } | {
     f"{name} {promise}": lambda name=name, promise=promise: on_ladder(name, promise)
-    for name in LADDERS for promise in ("proved", "quadratic", "measured")
-}  # fmt: skip
+    for name in LADDERS
+    for promise in ("proved", "quadratic", "measured")
+}
 
 
 def plain(value):
@@ -418,10 +601,14 @@ def test_nothing_has_changed(name):
 def test_the_look_at_records_can_fail():
     assert differences({"a": [1.0, "x"]}, {"a": [1.0 + 1e-9, "x"]}) == []
     assert differences({"a": [1.0, "x"]}, {"a": [1.0 + 1e-5, "y"]}) == [
-        "/a/0: 1.00001 on record, 1.0 now", "/a/1: 'y' on record, 'x' now"
-    ]  # fmt: skip
+        "/a/0: 1.00001 on record, 1.0 now",
+        "/a/1: 'y' on record, 'x' now",
+    ]
     assert differences([1], [1, 2]) == [": [1, 2] on record, [1] now"]
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps({name: plain(case()) for name, case in CASES.items()}, separators=(",", ":")) + "\n")
+    FILE.write_text(
+        json.dumps({name: plain(case()) for name, case in CASES.items()}, separators=(",", ":"))
+        + "\n"
+    )

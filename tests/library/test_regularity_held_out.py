@@ -14,7 +14,10 @@ def unit(rng, d):
 
 
 def linear(rng, d, change):
-    u, w = [unit(rng, d) for _ in range(9)], [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(9)]
+    u, w = (
+        [unit(rng, d) for _ in range(9)],
+        [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(9)],
+    )
     return lambda k, g, y: 2.0**-k * (u[k] + change * w[k] @ y)
 
 
@@ -46,7 +49,9 @@ def verdicts(family, number):
         rng = np.random.default_rng([20261116, seed])
         d = int(rng.choice([4, 12, 40]))
         slope, error = np.geomspace(0.02, 1, d), family(rng, d, number)
-        h = Hierarchy(lambda k, y, s=slope, e=error: s * y + e(k, s * y, y), lambda k: 8.0**k, range(1, 7))
+        h = Hierarchy(
+            lambda k, y, s=slope, e=error: s * y + e(k, s * y, y), lambda k: 8.0**k, range(1, 7)
+        )
         start = rng.standard_normal(d) / np.sqrt(d)
         distances = (1.0, 0.5, 0.1, 0.03) if seed % 2 else (1.0, 0.3, 0.1, 0.03, 0.01)
         found.append(audit(h, [start, *(start + t * unit(rng, d) for t in distances)]).regularity)
@@ -55,7 +60,8 @@ def verdicts(family, number):
 
 @pytest.mark.parametrize(
     ("family", "number"),
-    [(linear, change) for change in (0.01, 0.1, 1.0, 10.0)] + [(waves, length) for length in (100.0, 10.0, 3.0, 1.0)],
+    [(linear, change) for change in (0.01, 0.1, 1.0, 10.0)]
+    + [(waves, length) for length in (100.0, 10.0, 3.0, 1.0)],
 )
 def test_errors_that_vary_over_the_distance_are_called_smooth(family, number):
     assert verdicts(family, number) == ["smooth"] * len(SEEDS)
@@ -63,7 +69,8 @@ def test_errors_that_vary_over_the_distance_are_called_smooth(family, number):
 
 @pytest.mark.parametrize(
     ("family", "number"),
-    [(rounding, step) for step in (2.0, 0.5, 0.1, 0.02)] + [(cells, side) for side in (1.0, 0.1, 0.01, 0.001)],
+    [(rounding, step) for step in (2.0, 0.5, 0.1, 0.02)]
+    + [(cells, side) for side in (1.0, 0.1, 0.01, 0.001)],
 )
 def test_errors_that_jump_are_never_called_smooth(family, number):
     assert "smooth" not in verdicts(family, number)

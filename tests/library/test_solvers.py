@@ -79,7 +79,9 @@ def test_a_quadratic_takes_hardly_more_than_conjugate_gradients():
             new = r - a * spectrum * p
             p, r, steps = new + (new @ new) / (r @ r) * p, new, steps + 1
         memory = SimpleNamespace(y=start)
-        taken = sum(1 for _ in quasi_newton(lambda y: spectrum * y, memory, 2000, tolerance * first, 1.0))
+        taken = sum(
+            1 for _ in quasi_newton(lambda y: spectrum * y, memory, 2000, tolerance * first, 1.0)
+        )
         assert taken <= 1.4 * steps + 3
 
 
@@ -118,7 +120,8 @@ def test_nesterovs_method_keeps_its_bound(mu):
 
 @pytest.mark.parametrize(
     ("solver", "gradient"),
-    [(s, g) for s in ("quasi-newton", "nesterov") for g in (quadratic, huber)] + [("quasi-newton", quartic)],
+    [(s, g) for s in ("quasi-newton", "nesterov") for g in (quadratic, huber)]
+    + [("quasi-newton", quartic)],
 )
 def test_a_solver_goes_on_from_any_evaluation(solver, gradient, tmp_path):
     """All that it needs is in its memory, also inside a line search."""

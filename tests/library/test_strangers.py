@@ -56,25 +56,78 @@ def price(k):
 
 
 REACHED = {  # levels, start, eps, loss above the minimum
-    "one unknown": (lambda k, y: y - 3 + 0.3 * 2.0**-k, range(12), np.zeros(1), 1e-4, lambda y: (y[0] - 3) ** 2 / 2),
+    "one unknown": (
+        lambda k, y: y - 3 + 0.3 * 2.0**-k,
+        range(12),
+        np.zeros(1),
+        1e-4,
+        lambda y: (y[0] - 3) ** 2 / 2,
+    ),
     "one level": (lambda k, y: quadratic(y), [2], ZERO, 1e-4, above),
     "exact levels": (lambda k, y: quadratic(y), range(6), ZERO, 1e-6, above),
-    "tiny units": (lambda k, y: 1e-12 * noisy(k, y), range(10), ZERO, 1e-15, lambda y: 1e-12 * above(y)),
-    "huge units": (lambda k, y: 1e12 * noisy(k, y), range(10), ZERO, 1e9, lambda y: 1e12 * above(y)),
-    "tiny unknowns": (lambda k, y: 1e9 * noisy(k, 1e9 * y), range(10), ZERO, 1e-3, lambda y: above(1e9 * y)),
-    "a table": (lambda k, y: noisy(k, y.ravel()).reshape(5, 6), range(9), np.zeros((5, 6)), 1e-3, lambda y: above(y.ravel())),
+    "tiny units": (
+        lambda k, y: 1e-12 * noisy(k, y),
+        range(10),
+        ZERO,
+        1e-15,
+        lambda y: 1e-12 * above(y),
+    ),
+    "huge units": (
+        lambda k, y: 1e12 * noisy(k, y),
+        range(10),
+        ZERO,
+        1e9,
+        lambda y: 1e12 * above(y),
+    ),
+    "tiny unknowns": (
+        lambda k, y: 1e9 * noisy(k, 1e9 * y),
+        range(10),
+        ZERO,
+        1e-3,
+        lambda y: above(1e9 * y),
+    ),
+    "a table": (
+        lambda k, y: noisy(k, y.ravel()).reshape(5, 6),
+        range(9),
+        np.zeros((5, 6)),
+        1e-3,
+        lambda y: above(y.ravel()),
+    ),
     "single precision": (lambda k, y: noisy(k, y).astype(np.float32), range(10), ZERO, 1e-3, above),
     "a level of zeros": (lambda k, y: noisy(k, y) if k else 0 * y, range(8), ZERO, 1e-3, above),
     "zero at the start": (lambda k, y: noisy(k, y) if k else LAM * y, range(8), ZERO, 1e-3, above),
     "start at the end": (noisy, range(9), TARGET, 1e-3, above),
-    "logistic": (logistic, range(10), np.zeros(8), 1e-4, lambda y: logistic_loss(y) - least(logistic_loss, 8)),
-    "kinks": (lambda k, y: np.clip(5 * (y - TARGET), -1, 1), [2], ZERO, 1e-2,
-              lambda y: float(np.where(abs(y - TARGET) < 0.2, 2.5 * (y - TARGET) ** 2, abs(y - TARGET) - 0.1).sum())),
-    "flat directions": (lambda k, y: np.where(LAM > 0.1, noisy(k, y), 0), range(9), ZERO, 1e-3,
-                        lambda y: float(np.where(LAM > 0.1, LAM * (y - TARGET) ** 2, 0).sum()) / 2),
-    "overflow nearby": (lambda k, y: np.exp(20 * y) - 1 + off(k), range(9), -np.ones(D), 1e-3,
-                        lambda y: float((np.exp(20 * y) / 20 - y).sum()) - D / 20),
-}  # fmt: skip
+    "logistic": (
+        logistic,
+        range(10),
+        np.zeros(8),
+        1e-4,
+        lambda y: logistic_loss(y) - least(logistic_loss, 8),
+    ),
+    "kinks": (
+        lambda k, y: np.clip(5 * (y - TARGET), -1, 1),
+        [2],
+        ZERO,
+        1e-2,
+        lambda y: float(
+            np.where(abs(y - TARGET) < 0.2, 2.5 * (y - TARGET) ** 2, abs(y - TARGET) - 0.1).sum()
+        ),
+    ),
+    "flat directions": (
+        lambda k, y: np.where(LAM > 0.1, noisy(k, y), 0),
+        range(9),
+        ZERO,
+        1e-3,
+        lambda y: float(np.where(LAM > 0.1, LAM * (y - TARGET) ** 2, 0).sum()) / 2,
+    ),
+    "overflow nearby": (
+        lambda k, y: np.exp(20 * y) - 1 + off(k),
+        range(9),
+        -np.ones(D),
+        1e-3,
+        lambda y: float((np.exp(20 * y) / 20 - y).sum()) - D / 20,
+    ),
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -90,9 +143,15 @@ def test_it_ends_near_eps(name):
 MISSED = {
     "concave": (lambda k, y: off(k) - y, "there may be no minimizer"),
     "at a maximum": (lambda k, y: -y, "curves downwards by -1 from there"),
-    "a saddle": (lambda k, y: np.where(np.arange(D) == 3, -1, 1) * quadratic(y) + off(k), "there may be no minimizer"),
+    "a saddle": (
+        lambda k, y: np.where(np.arange(D) == 3, -1, 1) * quadratic(y) + off(k),
+        "there may be no minimizer",
+    ),
     "linear": (lambda k, y: 0 * y + 1 + off(k), "does not change with y: no minimizer is in sight"),
-    "a plateau": (lambda k, y: quadratic(y) + 0.3 * 2.0 ** -min(k, 4) * OFF[k], "eps = 1e-05 was not reached"),
+    "a plateau": (
+        lambda k, y: quadratic(y) + 0.3 * 2.0 ** -min(k, 4) * OFF[k],
+        "eps = 1e-05 was not reached",
+    ),
     "too short": (lambda k, y: noisy(min(k, 1), y), "nothing is promised"),
 }
 

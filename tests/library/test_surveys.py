@@ -65,7 +65,9 @@ def test_a_loss_that_bends_is_followed_on_cheap_levels():
 
 def test_directions_without_curvature_are_left_alone():
     flat = np.where(LAM < 0.01, 0.0, LAM)
-    found = run(lambda k, y: BASIS @ (flat * (BASIS.T @ (y - TARGET))) + 0.1 * 2.0**-k * OFF[k], 3, 1e-3)
+    found = run(
+        lambda k, y: BASIS @ (flat * (BASIS.T @ (y - TARGET))) + 0.1 * 2.0**-k * OFF[k], 3, 1e-3
+    )
     assert found.status == "done"
     assert float(flat @ (BASIS.T @ (found.y - TARGET)) ** 2) / 2 <= 1e-3
     assert np.linalg.norm(found.y) < 10 * np.linalg.norm(TARGET)
@@ -93,7 +95,9 @@ def test_rounding_averages_out_for_less_than_the_levels_that_it_would_take():
     runs = [run(rounding, 6, 1e-3, rng=seed) for seed in range(6)]
     assert np.mean([loss(found.y) for found in runs]) <= 1e-3
     assert max(found.cost for found in runs) < 1e-3 * 2.0**30
-    assert all(any("average out: means of level" in told for told in found.choices) for found in runs)
+    assert all(
+        any("average out: means of level" in told for told in found.choices) for found in runs
+    )
     assert {found.promise for found in runs} == {"none"}
     assert all(sum(found.cost_by_purpose.values()) == pytest.approx(found.cost) for found in runs)
 
@@ -111,7 +115,11 @@ def test_means_are_given_up_where_the_loss_bends_or_a_point_leaves_the_domain():
     assert float(((found.y - TARGET) ** 4).sum()) / 4 + loss(found.y) <= 2e-3
 
     def walls(k, y):
-        return rounding(k, y) if np.linalg.norm(y - TARGET) < 1.5 * np.linalg.norm(TARGET) else y * np.nan
+        return (
+            rounding(k, y)
+            if np.linalg.norm(y - TARGET) < 1.5 * np.linalg.norm(TARGET)
+            else y * np.nan
+        )
 
     assert run(walls, 4, 1e-2).status != "failed"
 
@@ -162,6 +170,8 @@ def test_a_budget_that_pays_for_no_finer_level_is_named():
 def test_errors_of_means_over_shared_points_are_taken_to_be_unrelated():
     """A mean of 4 n points whose first n are another's: the rest of its error is a third of the difference's square."""
     falling = [2.0**-k * OFF[k] for k in range(3)]
-    means, levels = (Errors(alone=False, increments=falling, jumps=1.0, means=m) for m in (True, False))
+    means, levels = (
+        Errors(alone=False, increments=falling, jumps=1.0, means=m) for m in (True, False)
+    )
     assert means.cosine == 0.0
     assert levels.cosine == pytest.approx(-0.4)  # -r/(1 + r^2) at r = 1/2: directions of their own

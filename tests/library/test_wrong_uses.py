@@ -8,7 +8,19 @@ import math
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, Problem, Schedule, Telescope, audit, compare, estimate, flow, minimize, plan, tuned
+from mlgd import (
+    Hierarchy,
+    Problem,
+    Schedule,
+    Telescope,
+    audit,
+    compare,
+    estimate,
+    flow,
+    minimize,
+    plan,
+    tuned,
+)
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
 
@@ -36,7 +48,10 @@ def made(**changes):
 HIERARCHY = [
     (made(evaluate=None), r"evaluate must be a function; got None: give evaluate\(k, y\)"),
     (made(evaluate=Y), "evaluate must be a function; got array"),
-    (made(cost=None), r"cost must be a function; got None: give cost\(k\), the price of one evaluation"),
+    (
+        made(cost=None),
+        r"cost must be a function; got None: give cost\(k\), the price of one evaluation",
+    ),
     (made(cost=8.0), "cost must be a function; got 8.0"),
     (made(cost=[1, 2, 3]), r"cost must be a function; got \[1, 2, 3\]"),
     (made(accuracy=0.5), "accuracy must be a function; got 0.5: give .* or leave it out"),
@@ -52,13 +67,22 @@ HIERARCHY = [
     (made(levels=[2, 1]), r"levels must be increasing integers, at least one; got \[2, 1\]"),
     (made(levels=[1, 1]), "levels must be increasing integers"),
     (made(cost=lambda k: 0.0), "the price of level 1 must be positive and finite; got 0.0"),
-    (made(cost=lambda k: -1.0 if k == 2 else 1.0), "the price of level 2 must be positive and finite; got -1.0"),
+    (
+        made(cost=lambda k: -1.0 if k == 2 else 1.0),
+        "the price of level 2 must be positive and finite; got -1.0",
+    ),
     (made(cost=lambda k: math.inf), "the price of level 1 must be positive and finite; got inf"),
     (made(cost=lambda k: "8"), "the price of level 1 must be positive and finite; got '8'"),
     (made(cost=lambda k: None), "the price of level 1 must be positive and finite; got None"),
-    (made(accuracy=lambda k: math.nan), "the accuracy of level 1 must be positive and finite; got nan"),
+    (
+        made(accuracy=lambda k: math.nan),
+        "the accuracy of level 1 must be positive and finite; got nan",
+    ),
     (made(accuracy=lambda k: 0.0), "the accuracy of level 1 must be positive and finite; got 0.0"),
-    (made(accuracy=lambda k: 2.0**k), r"accuracy\(2\) is larger than at the level before: .* must not grow"),
+    (
+        made(accuracy=lambda k: 2.0**k),
+        r"accuracy\(2\) is larger than at the level before: .* must not grow",
+    ),
     (lambda: H.value(9, Y), "level 9 is not one of 1..6"),
     (lambda: H.value("2", Y), "level '2' is not one of 1..6"),
     (lambda: H.step(0, Y), "level 0 is not one of 1..6"),
@@ -66,24 +90,41 @@ HIERARCHY = [
     (lambda: H.step_cost(7), "level 7 is not one of 1..6"),
     (lambda: H.level_for(0), "delta must be positive and finite; got 0"),
     (lambda: H.level_for("small"), "delta must be positive and finite; got 'small'"),
-    (lambda: H.level_for(1e-9), "accuracy 1e-09 is needed and the finest level offers 0.0156: add levels"),
+    (
+        lambda: H.level_for(1e-9),
+        "accuracy 1e-09 is needed and the finest level offers 0.0156: add levels",
+    ),
     (lambda: H.only([]), "levels must be increasing integers, at least one"),
     (lambda: H.only([2, 9]), "level 9 is not one of 1..6"),
     (lambda: H.only([3, 2]), "levels must be increasing integers"),
     (lambda: H.only(2.5), "levels must be integers"),
-    (lambda: H.declare({1: 1.0}), r"declare needs an accuracy for every level; got none for \[2, 3, 4, 5, 6\]"),
-    (lambda: H.declare(dict.fromkeys(range(1, 7), -1.0)), "the accuracy of level 1 must be positive and finite"),
-    (lambda: H.point(3.0), r"at least one entry; got the number 3.0: one unknown is np.array\(\[x\]\)"),
+    (
+        lambda: H.declare({1: 1.0}),
+        r"declare needs an accuracy for every level; got none for \[2, 3, 4, 5, 6\]",
+    ),
+    (
+        lambda: H.declare(dict.fromkeys(range(1, 7), -1.0)),
+        "the accuracy of level 1 must be positive and finite",
+    ),
+    (
+        lambda: H.point(3.0),
+        r"at least one entry; got the number 3.0: one unknown is np.array\(\[x\]\)",
+    ),
     (lambda: H.point([]), "at least one entry; got an empty array"),
     (lambda: H.point([1.0, math.inf]), "the point has a non-finite entry: give finite numbers"),
     (lambda: H.point("start"), "a point must be an array of numbers; got 'start'"),
-    (lambda: H.point(None), "a point must be an array with at least one entry|a point must be an array of numbers"),
+    (
+        lambda: H.point(None),
+        "a point must be an array with at least one entry|a point must be an array of numbers",
+    ),
     (lambda: H.point([[1.0], [1.0, 2.0]]), "a point must be an array of numbers"),
     (lambda: first_level(-1.0), "c must be positive and finite; got -1.0"),
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(HIERARCHY)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(HIERARCHY)]
+)
 def test_a_wrong_hierarchy_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -100,14 +141,25 @@ EXAMPLES = [
     (lambda: rounded(np.sin, -1.0, 1.0, [1]), r"gamma must be positive and finite; got -1\.0"),
     (lambda: biased(np.sin, 1.0, 0.0, [1]), "c must be positive and finite; got 0.0"),
     (lambda: series(np.sin, "3", 1.0, [1]), "gamma must be positive and finite; got '3'"),
-    (lambda: series(np.sin, 3, 1.0, [1], terms=-1), "terms must be a whole number, at least 0; got -1"),
-    (lambda: series(np.sin, 3, 1.0, [1], terms=2.5), "terms must be a whole number, at least 0; got 2.5"),
-    (lambda: rounded(None, 3, 1.0, [1]), r"gradient must be a function; got None: give gradient\(y\)"),
+    (
+        lambda: series(np.sin, 3, 1.0, [1], terms=-1),
+        "terms must be a whole number, at least 0; got -1",
+    ),
+    (
+        lambda: series(np.sin, 3, 1.0, [1], terms=2.5),
+        "terms must be a whole number, at least 0; got 2.5",
+    ),
+    (
+        lambda: rounded(None, 3, 1.0, [1]),
+        r"gradient must be a function; got None: give gradient\(y\)",
+    ),
     (lambda: biased(np.sin, 3, 1.0, [1], direction=np.zeros(3)), "direction must not be zero"),
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(EXAMPLES)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(EXAMPLES)]
+)
 def test_a_wrong_example_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -118,7 +170,10 @@ AUDIT = [
         lambda: audit(evaluate, [Y]),
         "audit measures a Hierarchy; got <function|audit measures a Hierarchy; got a value of type function",
     ),
-    (lambda: audit(H, []), r"audit needs at least one point, as in audit\(h, \[y0, y1\]\); got \[\]"),
+    (
+        lambda: audit(H, []),
+        r"audit needs at least one point, as in audit\(h, \[y0, y1\]\); got \[\]",
+    ),
     (lambda: audit(H, None), "audit needs at least one point, .* got None"),
     (lambda: audit(H, 3.0), "audit needs at least one point, .* got 3.0"),
     (lambda: audit(H, "start"), "audit needs at least one point, .* got 'start'"),
@@ -127,7 +182,10 @@ AUDIT = [
     (lambda: audit(H, [Y, np.ones(2)]), r"the points must have one shape; got \[\(3,\), \(2,\)\]"),
     (lambda: audit(H, [Y, Y * math.nan]), "the point has a non-finite entry"),
     (lambda: audit(H, ["start", "end"]), "a point must be an array of numbers"),
-    (lambda: audit(H, [Y], reference=Y), r"reference must be a function; got array.*: give reference\(y\)"),
+    (
+        lambda: audit(H, [Y], reference=Y),
+        r"reference must be a function; got array.*: give reference\(y\)",
+    ),
     (
         lambda: audit(H, [Y], reference=lambda y: y[:1]),
         r"reference\(y\) must be finite and of shape \(3,\); got shape \(1,\)",
@@ -137,8 +195,14 @@ AUDIT = [
     (lambda: REPORT.price_at(0), "delta must be positive and finite; got 0"),
     (lambda: REPORT.problem(), r"problem needs beta= and d0=, or what estimate\(h, y0\) returned"),
     (lambda: REPORT.problem(beta=1.0), "problem needs beta= and d0="),
-    (lambda: REPORT.problem(2.0), r"problem takes what estimate\(h, y0\) returned, or beta=, d0=, mu=; got 2.0"),
-    (lambda: REPORT.problem(REPORT, beta=1.0), "give either an estimate or beta=, d0= and mu=, not both"),
+    (
+        lambda: REPORT.problem(2.0),
+        r"problem takes what estimate\(h, y0\) returned, or beta=, d0=, mu=; got 2.0",
+    ),
+    (
+        lambda: REPORT.problem(REPORT, beta=1.0),
+        "give either an estimate or beta=, d0= and mu=, not both",
+    ),
     (lambda: REPORT.problem(beta=-1.0, d0=1.0), "beta must be .*positive"),
     (lambda: REPORT.problem(beta=1.0, d0=1.0, mu=2.0), "mu must lie in"),
     (lambda: FLAT.problem(beta=1.0, d0=1.0), "this audit found no rate gamma"),
@@ -146,7 +210,9 @@ AUDIT = [
 FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(AUDIT)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(AUDIT)]
+)
 def test_a_wrong_audit_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -163,12 +229,17 @@ ESTIMATE = [
         lambda: estimate(H, Y, known=H),
         r"known must be an audit, as audit\(h, \[y0\]\) returns; got a value of type Hierarchy",
     ),
-    (lambda: estimate(H, Y, rng="seed"), "rng must be what numpy.random.default_rng takes; got 'seed'"),
+    (
+        lambda: estimate(H, Y, rng="seed"),
+        "rng must be what numpy.random.default_rng takes; got 'seed'",
+    ),
     (lambda: estimate(H, Y, rng=-1), "rng must be what numpy.random.default_rng takes; got -1"),
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(ESTIMATE)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(ESTIMATE)]
+)
 def test_a_wrong_estimate_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -185,7 +256,10 @@ MINIMIZE = [
     (run(h=None), "the first argument must be a Hierarchy; got a value of type NoneType"),
     (run(h=evaluate), "the first argument must be a Hierarchy; got a value of type function"),
     (run(h=REPORT), "must be a Hierarchy; got a value of type Audit: give its .hierarchy"),
-    (run(how=PROBLEM), r"plan must be a Plan; got a value of type Problem: make one with mlgd.plan\(problem, eps\)"),
+    (
+        run(how=PROBLEM),
+        r"plan must be a Plan; got a value of type Problem: make one with mlgd.plan\(problem, eps\)",
+    ),
     (run(how=REPORT), "plan must be a Plan; got a value of type Audit"),
     (run(how=0.1), "plan must be a Plan; got a value of type float"),
     (run(how="multilevel"), "plan must be a Plan; got a value of type str"),
@@ -208,7 +282,10 @@ MINIMIZE = [
     (run(max_cost=-5), "max_cost must be positive and finite; got -5"),
     (run(max_cost="all"), "max_cost must be positive and finite; got 'all'"),
     (run(max_cost=math.nan), "max_cost must be positive and finite; got nan"),
-    (run(max_cost=7.0), "max_cost = 7 does not pay for one evaluation of level 2, which costs 64: raise max_cost"),
+    (
+        run(max_cost=7.0),
+        "max_cost = 7 does not pay for one evaluation of level 2, which costs 64: raise max_cost",
+    ),
     (run(loss=0.0), "loss must be a function; got a value of type float"),
     (run(callback=[print]), "callback must be a function; got a value of type list"),
     (run(checkpoint=3), "checkpoint must be the path of a file; got 3"),
@@ -216,13 +293,18 @@ MINIMIZE = [
     (run(checkpoint="."), "checkpoint must be the path of a file; . is a folder: add a name to it"),
     (run(checkpoint="no/such/folder/file"), "there is no folder no/such/folder; make it first"),
     (run(checkpoint=__file__), "is damaged or not one of mlgd's: delete it to start anew"),
-    (run(executor=4), "executor must have a submit method, as those of concurrent.futures; got a value of type int"),
+    (
+        run(executor=4),
+        "executor must have a submit method, as those of concurrent.futures; got a value of type int",
+    ),
     (run(executor="threads"), "executor must have a submit method"),
     (run(h=H.only([1, 2])), "accuracy .* is needed and the finest level offers 0.25: add levels"),
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(MINIMIZE)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(MINIMIZE)]
+)
 def test_a_wrong_run_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -235,7 +317,10 @@ FLOW = [
     (jump(h=REPORT), "the first argument must be a Hierarchy; got a value of type Audit"),
     (jump(y0=1.0), "at least one entry; got the number 1.0"),
     (jump(y0=[]), "at least one entry; got an empty array"),
-    (jump(rates=3.0), r"rates must be \{level: rate\}, a list of rates or a Schedule; got a value of type float"),
+    (
+        jump(rates=3.0),
+        r"rates must be \{level: rate\}, a list of rates or a Schedule; got a value of type float",
+    ),
     (jump(rates="fast"), "a list of rates or a Schedule; got a value of type str"),
     (jump(rates=[]), "an initial run of the levels"),
     (jump(rates=[1.0] * 9), "an initial run of the levels .* got 9 of them"),
@@ -244,7 +329,10 @@ FLOW = [
     (jump(rates={1.5: 1.0}), r"an initial run of the levels .* got \(1.5,\)"),
     (jump(rates=[1.0, -1.0]), "rates must be positive and finite; got -1.0 at level 2"),
     (jump(rates=[1.0, "2"]), "rates must be positive and finite; got '2' at level 2"),
-    (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), r"the schedule uses levels \[9\]"),
+    (
+        jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))),
+        r"the schedule uses levels \[9\]",
+    ),
     (jump(horizon=-1.0), "the horizon must be finite and non-negative; got -1.0"),
     (jump(horizon="long"), "the horizon must be finite and non-negative; got 'long'"),
     (jump(horizon=None), "the horizon must be finite and non-negative; got None"),
@@ -257,7 +345,9 @@ FLOW = [
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(FLOW)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(FLOW)]
+)
 def test_a_wrong_flow_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -272,7 +362,16 @@ def telescope(probabilities):
 
 def by_hand(**changes):
     return lambda: tuned(
-        **({"problem": PROBLEM, "eps": 0.1, "telescope": Telescope(H, [1.0, 0.5]), "eta": 0.5, "steps": 9} | changes)
+        **(
+            {
+                "problem": PROBLEM,
+                "eps": 0.1,
+                "telescope": Telescope(H, [1.0, 0.5]),
+                "eta": 0.5,
+                "steps": 9,
+            }
+            | changes
+        )
     )
 
 
@@ -281,27 +380,48 @@ PLANS = [
     (lambda: Problem(beta=1, d0=0, gamma=3, c=1), "d0 must be positive and finite; got 0"),
     (lambda: Problem(beta=1, d0=1, gamma=-3, c=1), "gamma must be positive and finite; got -3"),
     (lambda: Problem(beta=1, d0=1, gamma=3, c=None), "c must be positive and finite; got None"),
-    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu=2), r"mu must lie in \[0, beta\] = \[0, 1\]; got 2"),
-    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu="0"), r"mu must lie in \[0, beta\] = \[0, 1\]; got '0'"),
-    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, first=1.5), "first must be a level, an integer; got 1.5"),
+    (
+        lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu=2),
+        r"mu must lie in \[0, beta\] = \[0, 1\]; got 2",
+    ),
+    (
+        lambda: Problem(beta=1, d0=1, gamma=3, c=1, mu="0"),
+        r"mu must lie in \[0, beta\] = \[0, 1\]; got '0'",
+    ),
+    (
+        lambda: Problem(beta=1, d0=1, gamma=3, c=1, first=1.5),
+        "first must be a level, an integer; got 1.5",
+    ),
     (lambda: Problem(beta=1, d0=1, gamma=3, c=1, measures=3), "measures must be those of estimate"),
     (lambda: Problem(1, 1, 3, 1), "positional argument"),
-    (planned(problem=REPORT), r"plan needs a Problem; got Audit: use report.problem\(beta=, d0=, mu=\)"),
+    (
+        planned(problem=REPORT),
+        r"plan needs a Problem; got Audit: use report.problem\(beta=, d0=, mu=\)",
+    ),
     (planned(problem=H), r"plan needs a Problem; got Hierarchy: build one, Problem\(...\)"),
     (planned(problem=None), "plan needs a Problem; got NoneType"),
     (planned(eps=-1), "eps must be positive and finite; got -1"),
     (planned(eps="small"), "eps must be positive and finite; got 'small'"),
     (planned(method="magic"), r"method must be one of \('multilevel', .* got 'magic'"),
     (planned(method="refine"), r"need a ladder, on=h; got 'refine'"),
-    (planned(promise="sure"), r"promise must be one of \('proved', 'quadratic', 'measured'\); got 'sure'"),
+    (
+        planned(promise="sure"),
+        r"promise must be one of \('proved', 'quadratic', 'measured'\); got 'sure'",
+    ),
     (planned(promise="quadratic"), "promise='quadratic' needs a ladder: give on=h, or on=report"),
     (planned(method="scheduled"), "the scheduled method needs strong convexity"),
     (planned(eta=1.0), r"the step must be at most 1/\(4 beta\) = 0.25; got 1: take a smaller eta"),
     (planned(eta="big"), "eta must be positive and finite; got 'big'"),
     (planned(on=3), "on must be a Hierarchy or the report of audit; got int"),
     (planned(on=[H]), "on must be a Hierarchy or the report of audit; got list"),
-    (planned(on=H, eta=3.0, promise="quadratic"), "the step must be below 2/beta = 2; got 3: take a smaller eta"),
-    (planned(on=H, promise="measured"), "promise='measured' needs spectral measures: use report.problem"),
+    (
+        planned(on=H, eta=3.0, promise="quadratic"),
+        "the step must be below 2/beta = 2; got 3: take a smaller eta",
+    ),
+    (
+        planned(on=H, promise="measured"),
+        "promise='measured' needs spectral measures: use report.problem",
+    ),
     (
         planned(on=H, eps=1e-9),
         "the target 1e-09 is out of reach on this ladder .* add finer levels or ask for a larger eps",
@@ -309,17 +429,35 @@ PLANS = [
     (planned(on=H, method="refine"), "'refine' is planned with promise='quadratic' or 'measured'"),
     (lambda: compare(REPORT, 0.1), "plan needs a Problem; got Audit"),
     (lambda: compare(PROBLEM, 0.0), "eps must be positive and finite; got 0.0"),
-    (lambda: compare(PROBLEM, 1e-9, on=H), "no method can be planned: multilevel: the target 1e-09 is out of reach"),
-    (telescope([]), r"one for each of the first levels of \(1, 2, 3, 4, 5, 6\), at least one; got 0 of them"),
+    (
+        lambda: compare(PROBLEM, 1e-9, on=H),
+        "no method can be planned: multilevel: the target 1e-09 is out of reach",
+    ),
+    (
+        telescope([]),
+        r"one for each of the first levels of \(1, 2, 3, 4, 5, 6\), at least one; got 0 of them",
+    ),
     (telescope([1.0] * 9), r"got 9 of them: shorten the list, or name the levels, \{level: p\}"),
     (telescope([1.0, 0.0]), r"probabilities must lie in \(0, 1\]; got 0.0 at level 2"),
     (telescope([1.0, 1.5]), "got 1.5 at level 2"),
     (telescope({1: 1.0, 9: 0.5}), r"levels among \(1, 2, 3, 4, 5, 6\); got them for \(1, 9\)"),
     (lambda: Telescope.cheapest(H, -1.0, [1.0]), "sigma must be non-negative; got -1.0"),
-    (lambda: Telescope.cheapest(H, 1.0, [1.0, math.nan]), "increments: one finite norm for each of the first levels"),
-    (lambda: Telescope.cheapest(H, 1.0, np.ones((2, 3))), "or a square array of the norms between any two"),
-    (lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0), "need delta > 0, sigma >= 0, gamma > 0; got 0.0"),
-    (lambda: Telescope.for_accuracy(H, 1e-9, 1.0, 3.0), "accuracy 1e-09 is needed and the finest level offers"),
+    (
+        lambda: Telescope.cheapest(H, 1.0, [1.0, math.nan]),
+        "increments: one finite norm for each of the first levels",
+    ),
+    (
+        lambda: Telescope.cheapest(H, 1.0, np.ones((2, 3))),
+        "or a square array of the norms between any two",
+    ),
+    (
+        lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0),
+        "need delta > 0, sigma >= 0, gamma > 0; got 0.0",
+    ),
+    (
+        lambda: Telescope.for_accuracy(H, 1e-9, 1.0, 3.0),
+        "accuracy 1e-09 is needed and the finest level offers",
+    ),
     (by_hand(steps=2.5), "steps must be a whole number, at least 1; got 2.5"),
     (by_hand(steps=0), "steps must be positive and finite; got 0"),
     (by_hand(window=20), "the window must be at most the number of steps, 9; got 20"),
@@ -329,7 +467,9 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(PLANS)])
+@pytest.mark.parametrize(
+    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(PLANS)]
+)
 def test_a_wrong_plan_is_refused(use, sentence):
     refused(use, sentence)
 
@@ -340,10 +480,22 @@ UNPLANNED = [
     (lambda: minimize(H, Y, eps="0.1"), "eps must be positive and finite; got '0.1'"),
     (lambda: minimize(H, Y, eps=math.nan), "eps must be positive and finite; got nan"),
     (lambda: minimize(H, Y, max_cost=-1), "max_cost must be positive and finite; got -1"),
-    (lambda: minimize(H, Y, max_cost=1.0), "max_cost = 1 does not pay for one evaluation of level 1, which costs 8"),
-    (lambda: minimize(H, Y, eps=0.1, rng="seed"), "rng must be what numpy.random.default_rng takes"),
-    (lambda: minimize(H, 3.0, eps=0.1), "a point must be an array with at least one entry; got the number 3.0"),
-    (lambda: minimize(H, [], eps=0.1), "a point must be an array with at least one entry; got an empty array"),
+    (
+        lambda: minimize(H, Y, max_cost=1.0),
+        "max_cost = 1 does not pay for one evaluation of level 1, which costs 8",
+    ),
+    (
+        lambda: minimize(H, Y, eps=0.1, rng="seed"),
+        "rng must be what numpy.random.default_rng takes",
+    ),
+    (
+        lambda: minimize(H, 3.0, eps=0.1),
+        "a point must be an array with at least one entry; got the number 3.0",
+    ),
+    (
+        lambda: minimize(H, [], eps=0.1),
+        "a point must be an array with at least one entry; got an empty array",
+    ),
     (lambda: minimize(H, Y, eps=0.1, loss=3), "loss must be a function"),
     (lambda: minimize(H, Y, eps=0.1, checkpoint=3), "checkpoint must be the path of a file; got 3"),
 ]
