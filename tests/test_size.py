@@ -14,7 +14,7 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (7019, 34),
+    "mlgd/*.py": (7150, 34),
     "mlgd/experiment/*.py": (7384, 44),
     "mlgd/book/*.py": (3081, 18),
     "tests/**/*.py": (14160, 999),

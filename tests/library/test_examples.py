@@ -8,7 +8,7 @@ from families import FAMILIES, POINTS, alternating, gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd.examples import biased, rounded, series
+from mlgd.examples import HeatSource, biased, rounded, series
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -57,3 +57,39 @@ def test_rounding_comes_in_steps_and_a_series_does_not():
 def test_a_series_of_no_terms_is_exact():
     h = series(gradient, 2.0, 1.0, [1, 2], terms=0)
     np.testing.assert_array_equal(h.value(1, POINTS[0]), gradient(POINTS[0]))
+
+
+def test_the_heat_source_keeps_its_declared_errors_and_halves_them():
+    heat = HeatSource(range(3, 9))
+    h, rng = heat.hierarchy, np.random.default_rng(5)
+    for _ in range(50):
+        away = rng.standard_normal(16)
+        q = heat.minimizer + rng.uniform(0, 2) * heat.d0 * away / np.linalg.norm(away)
+        for k in h.levels:
+            assert np.linalg.norm(h.evaluate(k, q) - heat.gradient(q)) <= h.accuracy(k)
+    ratios = [heat.errors[k + 1] / heat.errors[k] for k in h.levels[:-1]]
+    assert 0.49 < min(ratios) < max(ratios) < 0.56
+    assert np.abs(heat.gradient(heat.minimizer)).max() < 1e-15
+
+
+def test_the_heat_source_is_what_an_implicit_euler_solver_with_its_adjoint_computes():
+    heat, k = HeatSource(range(3, 6)), 4
+    n, dt = 2**k, heat.END / 2**k
+    x = np.arange(1, n) / n
+    second = n**2 * (np.eye(n - 1, k=1) + np.eye(n - 1, k=-1) - 2 * np.eye(n - 1))
+    laplace = np.kron(second, np.eye(n - 1)) + np.kron(np.eye(n - 1), second)
+    step = np.linalg.inv(np.eye((n - 1) ** 2) - dt * laplace)
+    bumps = np.exp(-((heat.CENTRES[:, None] - x) ** 2) / (2 * heat.WIDTH**2))
+    sources = np.einsum("ai,bj->abij", bumps, bumps).reshape(16, -1)
+    at = np.round(heat.SENSORS * n).astype(int) - 1
+    q, forward = np.linspace(-1, 1, 16), []
+    for strength in np.eye(16):
+        u, readings = np.zeros((n - 1) ** 2), []
+        for i in range(1, n + 1):
+            u = step @ (u + dt * strength @ sources)
+            if i in (n // 2, n):
+                readings.append(u.reshape(n - 1, n - 1)[np.ix_(at, at)].ravel())
+        forward.append(np.concatenate(readings))
+    forward = np.array(forward).T
+    expected = forward.T @ (forward @ q - heat.data) + heat.ALPHA * q
+    np.testing.assert_allclose(heat.hierarchy.evaluate(k, q), expected, rtol=1e-9, atol=1e-14)
