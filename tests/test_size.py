@@ -17,7 +17,7 @@ PARTS = {  # the files of a part: at most so many lines, in at most so many file
     "mlgd/*.py": (7150, 34),
     "mlgd/experiment/*.py": (7384, 44),
     "mlgd/book/*.py": (3081, 18),
-    "tests/**/*.py": (14160, 999),
+    "tests/**/*.py": (13500, 999),
 }
 CELLS = {"book/*.ipynb": 3277, "book/audit/*.ipynb": 6384}  # lines of code cells
 DATA = 500  # KB under book/data
