@@ -96,7 +96,6 @@ TOO_LONG: dict[str, int] = {
     "formulas": 393,
     "ledger": 320,
     "checks": 487,
-    "streaming": 308,
     "trajectory": 324,
     "cases": 310,
     "schedules": 306,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .design import Design
 from .store import read_signed, write_signed
-from .streaming import STEPS, Biases, biases, version
+from .streaming import PROTOCOL, STEPS, Biases, biases
 
 
 def sizes(m: int) -> tuple[int, int]:
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         result = biases(design, k_max, STEPS, None, options.folder, meter, options.workers)
     command = f"python -m mlgd.experiment.large --m {options.m} --seed {options.seed}"
-    write_signed(options.out, command, version(), result.to_json())
+    write_signed(options.out, command, PROTOCOL, result.to_json())
     return 0
 
 

@@ -59,11 +59,11 @@ class Store:
         return content[DIGEST:]
 
 
-def write_signed(path: str | os.PathLike, command: str, version: str, result: object) -> None:
-    """A small result as the book keeps it: with the command that makes it, its code's version and a checksum."""
+def write_signed(path: str | os.PathLike, command: str, protocol: int, result: object) -> None:
+    """A small result as the book keeps it: with the command that makes it, its protocol's number and a checksum."""
     body = json.dumps(result, sort_keys=True)
     checksum = hashlib.sha256(body.encode()).hexdigest()
-    record = {"command": command, "version": version, "checksum": checksum, "result": result}
+    record = {"command": command, "protocol": protocol, "checksum": checksum, "result": result}
     Path(path).write_text(json.dumps(record, sort_keys=True) + "\n")
 
 

@@ -12,8 +12,6 @@ results are summed in the order of the columns: the outcome does not depend on w
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import io
 import json
 import sys
@@ -24,11 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgd.experiment import design as design_module
-
 from .design import BLOCK, Design
 from .store import Store, workers
 
+PROTOCOL = 1  # raised with every change that moves a stored number
 STEPS = (0, 1, 4, 20, 89, 400)  # the six points at which the paper reads a bias
 NUMBERS = 2**31  # random numbers in a task of a long pass: some ten seconds
 HEAD_NUMBERS = 2**27  # and in one of a pass over the first k_max columns, of which there are dozens
@@ -208,7 +205,7 @@ def biases(
         raise ValueError(
             f"k_max={k_max} is not among the levels, of ratio sqrt(2), that are read: take a power of two"
         )
-    made_by = {"design": asdict(design), "k_max": k_max, "steps": list(steps), "version": version()}
+    made_by = {"design": asdict(design), "k_max": k_max, "steps": list(steps), "protocol": PROTOCOL}
     store = Store(folder, made_by) if folder is not None else None
     if executor is not None:
         return _biases(design, Passes(executor, store, progress, 2 * count), k_max, tuple(steps))
@@ -299,10 +296,3 @@ def _crossings(passes: Passes, head: Design, ladder: np.ndarray, x: np.ndarray) 
             )
             out[:, j] = np.sum(y[:, : ladder[j]] ** 2, axis=1)
     return out
-
-
-def version() -> str:
-    """A fingerprint of the functions that make a result, and of the design: records of other code are not continued."""
-    functions = (levels, shares, apply, products, tails, windows, _biases, _descent, _crossings)
-    text = inspect.getsource(design_module) + "".join(inspect.getsource(f) for f in functions)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -16,7 +16,7 @@ from mlgd.experiment import large, streaming
 from mlgd.experiment.design import Design
 from mlgd.experiment.features import reduce
 from mlgd.experiment.store import Store
-from mlgd.experiment.streaming import STEPS, Biases, biases, shares, version
+from mlgd.experiment.streaming import STEPS, Biases, biases, shares
 
 SMALL = Design(m=128, n=4096, seed=5, pairs=True)
 
@@ -77,9 +77,9 @@ def test_bits_do_not_depend_on_the_cut_into_tasks_that_is_kept(small, tmp_path, 
         path.write_bytes(path.read_bytes()[:-1]) if path.suffix == ".npy" else None
     with pytest.warns(UserWarning, match="damaged"):
         assert run(folder=tmp_path).to_json() == small.to_json()
-    monkeypatch.setattr(streaming, "version", lambda: "another")
+    monkeypatch.setattr(streaming, "PROTOCOL", streaming.PROTOCOL + 1)
     run(folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2, "results of other code are not mixed in"
+    assert len(list(tmp_path.iterdir())) == 2, "results of another protocol are not mixed in"
 
 
 SHORT = 2**21  # random numbers in a task, so that there are many
@@ -194,11 +194,11 @@ def test_records_are_whole_or_not_there(tmp_path):
     assert Store(tmp_path, {"a": 2}).load("x") is None
 
 
-def test_the_book_s_result_is_of_this_code_and_its_streams(book):
+def test_the_book_s_result_is_of_this_protocol_and_its_streams(book):
     """Blocks of 512 columns at m = 65536, drawn again: their share of b is the one that the run summed."""
     record = json.loads((book / "data" / "large.json").read_text())
-    assert record["version"] == version(), (
-        "the code of the large run changed: run make figure-large"
+    assert record["protocol"] == streaming.PROTOCOL, (
+        "the large run's numbers changed: run make figure-large"
     )
     found = large.read(book / "data" / "large.json")
     assert (found.design.m, found.design.n, found.k_max, found.design.seed) == (

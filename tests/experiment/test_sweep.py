@@ -90,18 +90,16 @@ def test_progress_is_a_line_per_quarter(capsys):
 
 def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):
     path = tmp_path / "result.json"
-    write_signed(path, "make it", "v", [1.5, None])
+    write_signed(path, "make it", 1, [1.5, None])
     assert read_signed(path) == [1.5, None]
     path.write_text(path.read_text().replace("1.5", "1.6"))
     with pytest.raises(ValueError, match="make it"):
         read_signed(path)
 
 
-def test_the_book_s_file_is_of_this_code_and_of_all_seeds(book):
+def test_the_book_s_file_is_of_this_protocol_and_of_all_seeds(book):
     record = json.loads((book / "data" / "seeds.json").read_text())
-    assert record["version"] == module.version(), (
-        "the code of a seed changed: run make figure-seeds"
-    )
+    assert record["protocol"] == module.PROTOCOL, "a seed's numbers changed: run make figure-seeds"
     assert [r.seed for r in read(book / "data" / "seeds.json")] == list(Protocol().seeds)
 
 
