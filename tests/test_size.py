@@ -16,7 +16,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (7150, 34),
     "mlgd/experiment/*.py": (7384, 44),
-    "mlgd/book/*.py": (3081, 18),
+    "mlgd/book/*.py": (3062, 18),
     "tests/**/*.py": (13500, 999),
 }
 CELLS = {"book/*.ipynb": 3277, "book/audit/*.ipynb": 6384}  # lines of code cells
@@ -95,7 +95,7 @@ TOO_LONG: dict[str, int] = {
     "refine": 303,
     "formulas": 393,
     "ledger": 320,
-    "checks": 487,
+    "checks_old": 450,
     "trajectory": 324,
     "cases": 310,
     "schedules": 306,

@@ -1,78 +1,79 @@
-"""What a check looks like: in a notebook, on a page, and as the record from which the ledger is derived."""
+"""What a check looks like on a page, and the record of it from which the ledger is made."""
 
 import hashlib
-import html
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from .pieces import sentence, slug, with_formulas
+from .pieces import fold, sentence, slug, with_formulas
 
 KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
-VERDICTS = ("holds", "repaired", "fails", "cited")
+VERDICTS = ("holds", "repaired", "fails", "agrees", "differs", "cited")
 MIME = "application/vnd.mlgd.check+json"
-OURS = "ours:"  # what a check of the book's own theorems is filed under: no claim of the paper, and not counted as one
+OURS = "ours:"  # begins the row of a theorem of the book's own: no claim of the paper
+LONG = 70  # characters of LaTeX beyond which a formula has a line of its own
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: the rows it serves, its evidence, its verdict, and the lines a reader sees."""
+    """One check: the rows of the ledger that it serves, its verdict, and what a reader sees.
 
-    ids: tuple[str, ...]
+    `words` are the author's; `formulas` are printed from what was compared and stand where the
+    words have {}, or after them.
+    """
+
+    rows: tuple[str, ...]
     kind: str
     verdict: str
-    statement: str
-    lines: tuple[str, ...] = ()
-    twin: str = ""
+    words: str
+    formulas: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()  # the counterexample, in view
     repair: "Check | None" = None
-    aside: str = ""  # a line for whoever opens the box, no part of the erratum
 
-    def __post_init__(self):
-        if not self.ids:
-            raise ValueError("a check names at least one row of claims.tsv")
+    @property
+    def statement(self) -> str:
+        """The sentence, its formulas between dollars."""
+        printed = ",  ".join(f"${f}$" for f in self.formulas)
+        if "{}" in self.words or not printed:
+            return self.words.replace("{}", printed, 1)
+        return f"{self.words.rstrip(': ')}: {printed}"
 
     @property
     def anchor(self) -> str:
         """Made of what is checked alone, so that running a cell again moves nothing."""
-        digest = hashlib.sha256(f"{self.ids} {self.kind} {self.statement}".encode()).hexdigest()
-        return f"check-{slug(self.ids[0])}-{digest[:4]}"
+        text = f"{self.rows} {self.kind} {self.words} {self.formulas}"
+        return f"check-{slug(self.rows[0])}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
 
     @property
     def records(self) -> list[dict]:
-        """The machine-readable form; of what does not hold, all that an erratum says."""
-        record = {"ids": list(self.ids), "kind": self.kind, "verdict": self.verdict}
+        """The machine-readable form: of what does not hold, all that an erratum says."""
+        record = {"ids": list(self.rows), "kind": self.kind, "verdict": self.verdict}
         record |= {"statement": self.statement, "anchor": self.anchor}
-        if self.verdict in ("repaired", "fails"):
-            numbers = [line for line in self.lines if line != self.aside]
-            record |= {"numbers": numbers, "repair": self.repair.statement if self.repair else ""}
+        if self.repair:
+            record |= {"numbers": list(self.against), "repair": self.repair.statement}
         return [record]
 
     def __str__(self) -> str:
-        body = [f"[{self.verdict}] {self.statement}", *self.lines]
-        body += [f"near miss: {self.twin}"] * bool(self.twin) + [f"repair: {self.repair}"] * bool(
-            self.repair
-        )
-        return "\n  ".join([*body, f"({self.kind}; {', '.join(self.ids)})"])
+        lines = [f"[{self.verdict}] {self.statement}", *self.against, *self.evidence]
+        lines += [f"repair: {self.repair}"] if self.repair else []
+        return "\n  ".join([*lines, f"({self.kind})"])
 
-    def html(self, folded: bool = True) -> str:
-        """A box with the statement in view and the evidence folded, unless it stands in a group that folds."""
-        verdict = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span>"
-        wrong, proof = self.verdict in ("repaired", "fails"), self.repair or self
-        in_view = _lines(self.lines) if wrong else ""
+    def html(self) -> str:
+        """The verdict and the sentence; a counterexample with its repair; the evidence on a click."""
+        head = f"<span class='mlgd-verdict mlgd-{self.verdict}'>{self.verdict}</span> "
+        view = head + _math(sentence(self.statement))
+        view += "".join(f"<div class='mlgd-line'>{_math(line)}</div>" for line in self.against)
         if self.repair:
-            in_view += f"<div class='mlgd-repair'><b>Repair.</b> {with_formulas(sentence(proof.statement))}</div>"
-        evidence = _lines(proof.lines) if proof is not self or not wrong else ""
-        if proof.twin:
-            evidence += f"<div class='mlgd-twin'>near miss: {with_formulas(proof.twin)}</div>"
-        links = " ".join(map(_link, self.ids))
-        evidence += f"<div class='mlgd-foot'>{self.kind}: {links}</div>"
-        if folded:
-            evidence = fold(
-                "source" if self.kind == "cited" else f"evidence: {self.kind}", evidence
-            )
+            mended = _math(sentence(self.repair.statement))
+            view += f"<div class='mlgd-repair'><b>Repair.</b> {mended}</div>"
+        own = (self.repair or self).evidence
+        lines = "".join(f"<div class='mlgd-line'>{_math(line)}</div>" for line in own)
+        foot = " ".join(filter(None, map(_link, self.rows)))
+        proof = fold(self.kind, f"{lines}<div class='mlgd-foot'>{foot}</div>")
         return (
-            f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{verdict} "
-            f"{with_formulas(sentence(self.statement))}</div>{in_view}{evidence}</div>"
+            f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{view}</div>"
+            f"{proof}</div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
@@ -81,72 +82,54 @@ class Check:
 
 @dataclass(frozen=True)
 class Group:
-    """The checks of one passage in one box: what is repaired or fails in the open, the others folded."""
+    """The checks of one passage in one box: what does not hold in view, the others on a click."""
 
     title: str
     checks: tuple[Check, ...]
-
-    @property
-    def _folded(self) -> list[Check]:
-        return [c for c in self.checks if c.verdict in ("holds", "cited")]
-
-    @property
-    def in_view(self) -> int:
-        return 1 + len(self.checks) - len(self._folded)
 
     def __str__(self) -> str:
         return "\n".join([self.title, *map(str, self.checks)])
 
     def html(self) -> str:
-        boxes = "".join(c.html() for c in self.checks if c not in self._folded)
-        if self._folded:
-            held = sum(c.verdict == "holds" for c in self._folded)
-            told = ["one check holds" if held == 1 else f"{held} checks hold"] if held else []
-            told += [f"{len(self._folded) - held} cited"] if len(self._folded) > held else []
-            boxes += fold(", ".join(told), "".join(c.html(folded=False) for c in self._folded))
-        return f"<div class='mlgd-group'><div class='mlgd-title'>{with_formulas(self.title)}</div>{boxes}</div>"
+        """Counterexamples, then one line that opens to all that holds."""
+        quiet = [c for c in self.checks if c.repair is None and c.verdict != "differs"]
+        body = "".join(c.html() for c in self.checks if c not in quiet)
+        if quiet:
+            told = {v: sum(c.verdict == v for c in quiet) for v in VERDICTS}
+            label = ", ".join(f"{n} × {v}" for v, n in told.items() if n)
+            body += fold(label, "".join(c.html() for c in quiet))
+        title = f"<div class='mlgd-title'>{with_formulas(self.title)}</div>"
+        return f"<div class='mlgd-group'>{title}{body}</div>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         records = [record for check in self.checks for record in check.records]
-        return {
-            "text/plain": str(self),
-            "text/html": self.html(),
-            MIME: {"checks": records, "in_view": self.in_view},
-        }
+        view = 1 + sum(c.repair is not None for c in self.checks)
+        bundle = {"checks": records, "in_view": view}
+        return {"text/plain": str(self), "text/html": self.html(), MIME: bundle}
 
 
-def _link(claim: str) -> str:
-    """A row of the ledger; a theorem of the book's own, "ours:...", has none."""
-    if claim.startswith(OURS):
-        return f"the book's own, {html.escape(claim.removeprefix(OURS))}"
-    return f"<a href='{_up()}ledger.html#row-{slug(claim)}'>{html.escape(claim)}</a>"
+def _math(text: str) -> str:
+    """Formulas for MathJax: a short one in the line, a long one displayed below it."""
+    parts = text.split("$")
+    return "".join(
+        f"<div class='mlgd-display'>{with_formulas(f'${p}$')}</div>"
+        if i % 2 and len(p) > LONG
+        else with_formulas(f"${p}$" if i % 2 else p)
+        for i, p in enumerate(parts)
+    )
 
 
-def _lines(lines) -> str:
-    return "".join(f"<div class='mlgd-line'>{with_formulas(line)}</div>" for line in lines)
-
-
-def fold(label: str, body: str) -> str:
-    """Open where no script runs; ledger.js closes it."""
-    return f"<details class='mlgd-fold' open><summary>{label}</summary>{body}</details>"
-
-
-def _up() -> str:
-    """The way to the ledger from the folder in which the kernel runs: book/ or book/audit/."""
-    return "../" if Path.cwd().name == "audit" else ""
-
-
-def show(*checks: Check | Group) -> None:
-    """Display several checks from one cell."""
-    from IPython.display import display
-
-    for check in checks:
-        display(check)
+def _link(row: str) -> str:
+    if row.startswith(OURS):
+        return ""
+    up = "../" if Path.cwd().name == "audit" else ""  # the kernel runs beside its page
+    return f"<a href='{up}ledger.html#row-{slug(row)}'>its row in the ledger</a>"
 
 
 def checks_in(notebook: str | Path) -> list[dict]:
     """The records of all checks stored in a notebook's outputs, in order."""
-    return [record for bundle in bundles_in(notebook) for record in bundle.get("checks", [bundle])]
+    records = [r for bundle in bundles_in(notebook) for r in bundle.get("checks", [bundle])]
+    return records
 
 
 def in_view(notebook: str | Path) -> int:

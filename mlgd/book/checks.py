@@ -1,63 +1,45 @@
-"""The small language in which the chapters check the paper: what was checked, how, and with which verdict.
+"""The language in which the chapters check the paper: one statement, one test.
 
-Each function runs one check, has the same test refuse a near miss (a constant off by ten percent, an exponent by one
-eighth, a hypothesis dropped), and returns a `Check` that a notebook displays. A claim that is not confirmed, or a near
-miss that is not refused, raises `CheckFailed`; a check that could not fail at all raises `ValueError`. The kinds of
-evidence, strongest first:
+An author writes words; the mathematics beside them is printed from the expressions that the test
+compares, and the numbers from what was computed. Every kind notices a constant that is wrong by ten
+percent (a statistical or measured one by a factor of two), or says what slack it leaves, and why.
 
-    certificate   lhs <= rhs, because rhs - lhs is a sum of products of non-negative factors (sympy: exactly 0)
-    identity      lhs == rhs symbolically
-    enclosure     f > 0 on a whole box, by interval arithmetic
-    exact         a finite computation with nothing random in it
-    statistical   Monte Carlo with Student's tail, false alarms below one in a million
-    measured      an experimental figure beside the paper's, with both spreads
+    certificate   lhs <= rhs: rhs - lhs is a sum of products of factors that are non-negative by hypothesis
+    identity      lhs = rhs, by sympy
+    enclosure     lhs <= rhs on a whole box, by interval arithmetic
+    exact         a computed number beside a bound or a value; nothing random
+    statistical   a mean over runs; false alarms below one in a million
+    measured      our figure beside the paper's, with both spreads: agrees or differs
     cited         taken from the literature
 
-`refuted` is for what does not hold as printed: a counterexample in numbers, and the repair, itself a check. `group`
-puts the checks of one passage into one box. Statements are plain text with LaTeX between `$`; ids are rows of
-`book/claims.tsv`.
+`refuted` is for what does not hold as printed: a counterexample, which the mended claim survives,
+and the repair, itself a check. A claim that is not confirmed raises `CheckFailed`; a check that
+could not fail, or that hides its slack, raises `ValueError`.
 """
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 import numpy as np
 import sympy as sp
+from scipy import stats
 
-from .boxes import Check, Group, show
-from .twins import (
-    alike,
-    failing_point,
-    is_zero,
-    near_misses,
-    negative_somewhere,
-    positive_on,
-    satisfied,
-    student,
-)
-from .typed import Source, looks_at_its_argument
+from .boxes import Check, Group
+from .pieces import tex
+from .proofs import factors, is_zero, negative_somewhere, non_negative, positive_on
 
-__all__ = [
-    "CheckFailed",
-    "certificate",
-    "cited",
-    "enclosure",
-    "exact",
-    "group",
-    "identity",
-    "measured",
-    "refuted",
-]
-__all__ += ["show", "statistical"]
+__all__ = ["CheckFailed", "certificate", "cited", "enclosure", "exact", "group", "identity"]
+__all__ += ["measured", "refuted", "statistical"]
 
-TAIL = 5e-7  # on each side: together one false alarm in a million
-Text = str | Sequence[str]
+FALSE_ALARM = 1e-6
+TENTH = sp.Rational(11, 10)
+SIGNS = {"<=": r"\le", ">=": r"\ge", "=": "="}
+Rows = str | Sequence[str]
 
 
 class CheckFailed(AssertionError):
-    """A claim was not confirmed, or its near miss was not refused."""
+    """A claim was not confirmed."""
 
 
 def _need(condition, message: str) -> None:
@@ -70,418 +52,249 @@ def _sound(condition, message: str) -> None:
         raise ValueError(message)
 
 
-def _tuple(x) -> tuple:
-    return tuple(x) if isinstance(x, tuple | list) else (x,)
+def _rows(rows: Rows) -> tuple[str, ...]:
+    return (rows,) if isinstance(rows, str) else tuple(rows)
 
 
-def _short(value, digits: int = 3) -> str:
-    if isinstance(value, int):
-        return str(value)
-    value = float(value)
-    return f"{value:.{digits}g}" if math.isfinite(value) else str(value)
+def _value(side):
+    return next(iter(side.values())) if isinstance(side, Mapping) else side
 
 
-# --- symbolic evidence -------------------------------------------------------------------------------------
+def _where(where: Mapping) -> tuple[str, ...]:
+    """What was substituted, as a line of evidence."""
+    told = ", ".join(f"${tex(k)}={tex(v)}$" for k, v in where.items())
+    return (f"with {told}",) if told else ()
 
 
-def _tex(expression: sp.Expr) -> str:
-    """LaTeX in which the logarithm of a large power is written out, 256 log 2 and not 78 digits."""
-    large = lambda e: isinstance(e, sp.log) and e.args[0].is_Integer and e.args[0] > 10**6  # noqa: E731
-    return sp.latex(expression.replace(large, lambda e: sp.expand_log(e)))
+# --- symbols ---------------------------------------------------------------------------------------
 
 
-def identity(
-    ids, statement: str, lhs, rhs, *, near=None, why: str = "", detail: Text = ()
-) -> Check:
-    """lhs == rhs exactly; both may be tuples. Near misses are made of each right side; `near` adds one to the first."""
-    source = Source(sys._getframe(1), identity)
-    _sound(not source.typed("lhs", "rhs"), f"{ids}: both sides are typed: compute one of them")
-    _sound(not source.same("lhs", "rhs"), f"{ids}: both sides are the same words")
-    pairs = [(sp.sympify(a), sp.sympify(b)) for a, b in zip(_tuple(lhs), _tuple(rhs), strict=True)]
-    for left, right in pairs:
-        _need(is_zero(left - right), f"{ids}: {left} differs from {right}")
-        _sound(
-            right != 0 or near is not None,
-            f"{ids}: the right side is 0: write terms on both sides, or give near=",
-        )
-        for miss in near_misses(right) if right != 0 else ():
-            _need(not is_zero(left - miss), f"{ids}: the near miss {miss} is not refused")
-    twin = "eleven tenths of it" + (
-        ", or an exponent off by one eighth" if pairs[0][1].free_symbols else ""
-    )
-    if near is not None:
-        left, right = pairs[0]
-        kind = (
-            alike(right, near, 2)
-            if right != 0
-            else sp.sympify(near).free_symbols <= left.free_symbols
-        )
-        _sound(kind and why, f"{ids}: near={near} is no near miss of {right}, or why= is missing")
-        _need(not is_zero(left - sp.sympify(near)), f"{ids}: the near miss {near} is not refused")
-        twin = f"{why}, ${sp.latex(sp.sympify(near))}$"
-    shown = [(_tex(left), _tex(right)) for left, right in pairs]
-    lines = [f"${a}={b}$" for a, b in shown if a != b]
-    alone = ", ".join(dict.fromkeys(f"${a}$" for a, b in shown if a == b))
-    lines = _tuple(detail) if detail else (*lines, *([f"both sides: {alone}"] if alone else []))
-    return Check(_tuple(ids), "identity", "holds", statement, lines, twin + ", is refused")
+def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
+    """lhs = rhs exactly, after `where` is substituted; lists make several equations.
+
+    A left side keeps its shape on the page if it is unevaluated (sp.Sum, sp.Integral, symbols that
+    `where` replaces); one that is only computed is given as {its name in words: expression}.
+    """
+    formulas, many = [], isinstance(lhs, list | tuple)
+    for left, right in zip(lhs, rhs, strict=True) if many else [(lhs, rhs)]:
+        a, b = (sp.sympify(_value(side)) for side in (left, right))
+        _need(is_zero((a - b).subs(where)), f"{rows}: {a} differs from {b}")
+        _sound(b.subs(where) != 0, f"{rows}: the right side is 0: write terms on both sides")
+        shown = tex(left if isinstance(left, Mapping) else a)
+        _sound(shown != tex(b), f"{rows}: both sides read {shown}: name the left one in words")
+        formulas.append(f"{shown}={tex(b)}")
+    lines = (*_where(where), "both sides are reduced to one expression by sympy")
+    return Check(_rows(rows), "identity", "holds", words, tuple(formulas), lines)
 
 
 def certificate(
-    ids,
-    statement: str,
-    *,
+    rows: Rows,
+    words: str,
     lhs,
     rhs,
     terms: Sequence,
-    given: Mapping | Iterable = (),
-    at: Mapping | None = None,
-    near=None,
-    drop=None,
-    why: str = "",
-    names: Mapping | None = None,
-    detail: Text = (),
-) -> Check:
-    """lhs <= rhs, proved: rhs - lhs = sum(terms), each term a product of factors non-negative by hypothesis.
-
-    `given` lists the expressions assumed >= 0 (a mapping gives each a name the reader sees). The near miss, a right
-    side smaller by a tenth of itself, must fail where all hypotheses hold, at a point that is searched for or given
-    by `at`. Where the inequality has slack, `near` is a sharper right side, or `drop` one of the hypotheses.
-    """
-    source = Source(sys._getframe(1), certificate)
-    _sound(not source.typed("lhs", "rhs"), f"{ids}: both sides are typed: compute one of them")
-    lhs, rhs, terms = sp.sympify(lhs), sp.sympify(rhs), [sp.sympify(t) for t in terms]
-    given = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, "")
-    labels = {sp.sympify(g): label for g, label in given.items()}
-    for factor in (f for term in terms for f in _factors(term)):
-        _need(
-            _nonnegative(factor, labels),
-            f"{ids}: the factor {factor} is not known to be non-negative",
-        )
-    _need(is_zero(rhs - lhs - sum(terms)), f"{ids}: right - left is not the sum of the terms")
-    gap, hypotheses, twin = (
-        rhs - sp.Abs(rhs) / 10 - lhs,
-        list(labels),
-        "a right side smaller by a tenth",
-    )
-    if near is not None or drop is not None:
-        _sound(why, f"{ids}: near= and drop= need why=")
-        gap, twin = (rhs if near is None else sp.sympify(near)) - lhs, why
-        hypotheses = [g for g in labels if drop is None or g != sp.sympify(drop)]
-        _sound(
-            drop is None or len(hypotheses) < len(labels),
-            f"{ids}: drop={drop} is none of the hypotheses",
-        )
-    else:
-        _sound(rhs != 0, f"{ids}: the right side is 0: write terms on both sides")
-    if at is None:
-        squares = [
-            f.base
-            for t in terms
-            for f in _factors(t)
-            if isinstance(f, sp.Pow) and f.exp.is_even and f.exp > 0
-        ]
-        at = failing_point(gap, hypotheses, [*hypotheses, *squares])
-        _need(
-            at is not None,
-            f"{ids}: {twin}: found no point where it fails; give at=, or near= or drop= with why=",
-        )
-    _need(satisfied(at, hypotheses), f"{ids}: the point {at} is not one where the hypotheses hold")
-    miss = sp.N(gap.subs(at))
-    _need(miss.is_number and miss < 0, f"{ids}: {twin} does not fail at {at}: {miss}")
-    if near is not None:
-        _sound(
-            alike(rhs.subs(at), sp.sympify(near).subs(at)),
-            f"{ids}: near={near} is no near miss of {rhs} at {at}",
-        )
-    tex = lambda e: sp.latex(sp.sympify(e), symbol_names=dict(names or {}))  # noqa: E731
-    lines = [
-        r"$\text{right}-\text{left}=" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$"
-    ]
-    lines += [f"${tex(g)}\\ge 0$: {label}" for g, label in labels.items() if label]
-    told = {k: v for k, v in at.items() if v != 0} if len(at) > 8 else at
-    point = ", ".join(
-        f"${tex(k)}={tex(sp.nsimplify(v))}$" for k, v in told.items()
-    ) + ", all else 0" * (told != at)
-    lines = _tuple(detail) if detail else tuple(lines)
-    return Check(
-        _tuple(ids),
-        "certificate",
-        "holds",
-        statement,
-        lines,
-        f"{twin} fails, by {_short(miss)} at {point}",
-    )
-
-
-def _factors(term) -> tuple:
-    return sp.Mul.make_args(sp.factor_terms(term, sign=False) if term.is_Add else term)
-
-
-def _nonnegative(factor, given) -> bool:
-    if factor.is_nonnegative:
-        return True
-    if isinstance(factor, sp.Pow) and factor.exp.is_even and factor.base.is_real:
-        return True
-    ratios = [sp.simplify(factor / hypothesis) for hypothesis in given]
-    return any(ratio.is_number and ratio.is_positive for ratio in ratios)
-
-
-def enclosure(
-    ids,
-    statement: str,
-    f: Callable,
-    box: Mapping,
+    given: Mapping | None = None,
     *,
-    near: Callable,
-    why: str,
-    pieces=20000,
-    detail: Text = (),
-):
-    """f > 0 on the whole box {name: (low, high)}: f maps mpmath intervals (keywords) to an interval; near does not."""
-    count = positive_on(f, box, pieces)
-    _need(count, f"{ids}: not proved positive on {box}")
-    _need(negative_somewhere(near, box, pieces), f"{ids}: the near miss ({why}) is not refused")
-    ranges = ", ".join(f"{k} in [{_short(a)}, {_short(b)}]" for k, (a, b) in box.items())
-    line = f"interval arithmetic over {ranges}: positive on each of {count} pieces"
-    return Check(
-        _tuple(ids),
-        "enclosure",
-        "holds",
-        statement,
-        (line, *_tuple(detail or ())),
-        f"{why} is negative on a piece",
-    )
+    where: Mapping = {},
+) -> Check:
+    """lhs <= rhs, proved: rhs - lhs = sum(terms), each a product of factors non-negative by hypothesis.
+
+    `given` names each expression that is assumed non-negative: {expression: "why"}.
+    """
+    lhs, rhs, terms = sp.sympify(lhs), sp.sympify(rhs), [sp.sympify(t) for t in terms]
+    given = {sp.sympify(g): why for g, why in (given or {}).items()}
+    gap = (rhs - lhs).subs(where)
+    for factor in (f for term in terms for f in factors(term)):
+        _need(non_negative(factor, given), f"{rows}: {factor} is not known to be non-negative")
+    _need(is_zero(gap - sum(terms)), f"{rows}: right - left is not the sum of the terms")
+    itself = [g for g in given if len(terms) == 1 and sp.simplify(gap / g).is_number]
+    _sound(not itself, f"{rows}: the hypothesis {itself} is the claim itself")
+    line = "+".join(rf"\left[{tex(t)}\right]" for t in terms)
+    lines = [*_where(where), rf"right minus left: ${line}$"]
+    lines += [f"${tex(g)}\\ge 0$: {why}" for g, why in given.items() if why]
+    formula = rf"{tex(lhs)}\le {tex(rhs)}"
+    return Check(_rows(rows), "certificate", "holds", words, (formula,), tuple(lines))
 
 
-# --- computed evidence -------------------------------------------------------------------------------------
+def enclosure(rows: Rows, words: str, lhs, rhs, over: Mapping, *, slack: str = "") -> Check:
+    """lhs <= rhs for all values in the box {symbol: (low, high)}, strictly, by interval arithmetic."""
+    lhs, rhs = sp.sympify(lhs), sp.sympify(rhs)
+    pieces = positive_on(rhs - lhs, over)
+    _need(pieces, f"{rows}: not proved on {over}")
+    sharp = any(negative_somewhere(rhs * part - lhs, over) for part in (TENTH, 1 / TENTH))
+    lines = (f"positive on each of {pieces} pieces", _sharpness(rows, sharp, slack, ""))
+    ranges = r",\ ".join(rf"{tex(s)}\in[{tex(a)},{tex(b)}]" for s, (a, b) in over.items())
+    formula = rf"{tex(lhs)}\le {tex(rhs)}\quad({ranges})"
+    return Check(_rows(rows), "enclosure", "holds", words, (formula,), lines)
 
 
-def exact(ids, statement: str, test: Callable, on, *, near, why: str, detail: Text = ()) -> Check:
-    """test(on) is true and test(near) is false; nothing in the computation is random."""
-    _able_to_fail(ids, test, Source(sys._getframe(1), exact), "on")
-    _sound(
-        alike(on, near),
-        f"{ids}: near= is not of on='s kind, or its numbers differ by more than a factor 4",
-    )
-    _need(bool(test(on)), f"{ids}: the test fails")
-    _need(not bool(test(near)), f"{ids}: the test accepts the near miss ({why})")
-    return Check(
-        _tuple(ids), "exact run", "holds", statement, _tuple(detail or ()), f"{why} is refused"
-    )
+def _sharpness(rows: Rows, sharp: bool, slack: str, distance: str) -> str:
+    """The line that says what the test notices; slack is stated exactly where there is some."""
+    _sound(sharp or slack, f"{rows}: ten percent would not be noticed ({distance}): give slack=why")
+    _sound(not (sharp and slack), f"{rows}: there is no slack to explain: take slack= out")
+    return f"slack: {distance}{slack}" if slack else "a bound sharper by a tenth would fail"
 
 
-def _able_to_fail(ids, test: Callable, source: Source, argument: str) -> None:
-    _sound(looks_at_its_argument(test), f"{ids}: the test does not look at its argument")
-    typed = source.typed(argument) and source.knows_only_constants(test)
-    _sound(not typed, f"{ids}: the test and {argument}= are typed: compute one of them")
+# --- numbers ---------------------------------------------------------------------------------------
+
+
+def exact(
+    rows: Rows, words: str, computed, relation: str, figure, *, at: Mapping = {}, slack: str = ""
+) -> Check:
+    """computed <= figure (or >=, =): arrays elementwise; the case nearest to the bound is shown.
+
+    `figure` may be a formula, evaluated `at` the given numbers. An equality holds to nine digits.
+    """
+    _sound(relation in SIGNS, f"{rows}: the relation is one of {', '.join(SIGNS)}")
+    formula = isinstance(figure, sp.Basic)
+    bound = np.asarray(float(figure.subs(at)) if formula else figure, float)
+    value, bound = map(np.ravel, np.broadcast_arrays(np.asarray(computed, float), bound))
+    _sound(value.size and bound.any() and np.isfinite(bound).all(), f"{rows}: figures of 0 or inf")
+    beyond = {"<=": value - bound, ">=": bound - value, "=": abs(value - bound)}[relation]
+    nearest = int(np.argmax(beyond / np.maximum(abs(bound), 1e-300)))
+    a, b = value[nearest], bound[nearest]
+    allowed = 1e-9 if relation == "=" else 1e-12  # of the largest figure: rounding
+    _need((beyond <= allowed * abs(bound).max()).all(), f"{rows}: {a:.6g} {relation} {b:.6g}?")
+    lines = [f"the nearest of {value.size} cases"] if value.size > 1 else []
+    if relation == "=":
+        lines.append("equal to nine digits")
+    else:
+        sharp = bool(a * b > 0 and abs(math.log(a / b)) <= math.log(TENTH))
+        distance = f"the computed number is ${tex(a / b)}$ of the bound; " if b else ""
+        lines.append(_sharpness(rows, sharp, slack, distance))
+    printed = (tex(figure) + f"={tex(b)}" * bool(at)) if formula else tex(b)
+    points = r",\ ".join(f"{tex(k)}={tex(v)}" for k, v in at.items())
+    shown = f"{tex(a)}{SIGNS[relation]} {printed}" + rf"\quad({points})" * bool(at)
+    return Check(_rows(rows), "exact run", "holds", words, (shown,), tuple(lines))
+
+
+def _spread(value: float, error: float) -> str:
+    return tex(value) + (rf"\pm{tex(float(f'{error:.1g}'))}" if error else "")
 
 
 def statistical(
-    ids,
-    statement: str,
+    rows: Rows,
+    words: str,
     run: Callable,
-    bound: float,
+    relation: str,
+    figure: float,
     *,
     runs: int,
-    side: str = "below",
-    twin: Callable | None = None,
-    why: str = "",
-    rng=0,
-    unit: float = 1.0,
-    detail: Text = (),
+    rng: int = 0,
+    slack: str = "",
 ) -> Check:
-    """The mean of run(rng, runs), drawn here, lies below (or equals) the bound by Student's tail.
+    """The mean of run(rng, runs) against a positive figure, by Student's law.
 
-    below: mean + t se <= bound; equal: |mean - bound| <= t se. The same test refuses the process `twin(rng, runs)`
-    and, for equality, the bound off by ten percent either way.
+    For equality its power against twice and half the figure is stated; a bound that is more than
+    twice the mean has slack, and says why.
     """
-    _sound(looks_at_its_argument(run), f"{ids}: run does not look at its generator")
-    _sound(side in ("below", "equal"), f"{ids}: side is 'below' or 'equal', not {side!r}")
-    _sound(
-        twin or (side == "equal" and bound != 0),
-        f"{ids}: give twin=, another process that the test must refuse",
-    )
-    _sound(why or not twin, f"{ids}: twin= needs why=")
-    t, streams = student(runs - 1, TAIL), np.random.default_rng(rng).spawn(2)
-
-    def draw(process, stream):
-        values = np.asarray(process(stream, runs), float)
-        _sound(
-            values.shape == (runs,) and np.ptp(values) > 0,
-            f"{ids}: {runs} values that vary are needed",
-        )
-        return values.mean(), values.std(ddof=1) / math.sqrt(runs)
-
-    def accepts(mean, error, value):
-        return mean + t * error <= value if side == "below" else abs(mean - value) <= t * error
-
-    mean, error = draw(run, streams[0])
-    _need(
-        accepts(mean, error, bound),
-        f"{ids}: mean {mean:.6g} +- {error:.2g} against {bound:.6g} ({side}, t = {t:.3g})",
-    )
-    misses = ["the value off by ten percent is refused"] if side == "equal" and bound != 0 else []
-    for value in (0.9 * bound, 1.1 * bound) if misses else ():
-        _need(
-            not accepts(mean, error, value),
-            f"{ids}: {value:.6g} is accepted too (mean {mean:.6g} +- {error:.2g})",
-        )
-    if twin:
-        other, spread = draw(twin, streams[1])
-        _need(
-            not accepts(other, spread, bound),
-            f"{ids}: the twin is accepted (mean {other:.6g} +- {spread:.2g})",
-        )
-        misses.append(f"{why} is refused, with mean ${_short(other / unit)}$")
-    sign = r"\le" if side == "below" else "="
-    line = f"{runs} runs: mean ${_short(mean / unit)}\\pm{_short(error / unit, 1)}{sign}{_short(bound / unit)}$"
-    line += f" at {t:.1f} standard errors"
-    return Check(
-        _tuple(ids),
-        "statistical",
-        "holds",
-        statement,
-        (line, *_tuple(detail or ())),
-        "; ".join(misses),
-    )
+    _sound(relation in SIGNS and figure > 0, f"{rows}: {relation!r}, {figure}?")
+    values = np.asarray(run(np.random.default_rng(rng), runs), float)
+    _sound(values.shape == (runs,) and np.ptp(values) > 0, f"{rows}: {runs} varying values needed")
+    mean, error = values.mean(), values.std(ddof=1) / math.sqrt(runs)
+    t = stats.t.isf(FALSE_ALARM / (2 if relation == "=" else 1), runs - 1)
+    away = (mean - figure) / error
+    held = {"<=": away <= -t, ">=": away >= t, "=": abs(away) <= t}[relation]
+    _need(held, f"{rows}: mean {mean:.6g} +- {error:.2g} against {figure:.6g}, t = {t:.3g}")
+    lines = [f"{runs} runs: {abs(away):.1f} standard errors from the figure, with t = {t:.1f}"]
+    if relation == "=":
+        power = stats.norm.cdf(figure / 2 / error - t)  # with this spread
+        _sound(power > 0.99, f"{rows}: half the figure would be refused with chance {power:.2g}")
+        lines.append(f"twice or half the figure would be refused with chance {power:.2%} or more")
+    else:
+        distance = f"the mean is ${tex(mean / figure)}$ of the figure; "
+        said = _sharpness(rows, bool(0.5 <= mean / figure <= 2), slack, distance)
+        lines.append(said if slack else "a figure on the other side by a factor of two is refused")
+    shown = f"{_spread(mean, error)}{SIGNS[relation]} {tex(figure)}"
+    return Check(_rows(rows), "statistical", "holds", words, (shown,), tuple(lines))
 
 
 def measured(
-    ids,
-    statement: str,
-    *,
-    ours,
-    paper: str | float,
-    paper_spread: float = 0.0,
-    paper_is: str = "mean",
-    side: str = "equal",
-    why_no_spread: str = "",
-    expect: str = "holds",
-    detail: Text = (),
+    rows: Rows, words: str, ours, paper: str, *, spread: float = 0.0, one_run: bool = False
 ) -> Check:
-    """Our figure beside the paper's: they agree within three standard errors and the rounding of the printed figure.
+    """Our figure and the paper's: they agree within three standard errors and rounding, or differ.
 
-    `ours` holds one value per seed, or is (value, standard error), or one number with `why_no_spread`. Where the paper
-    reports 'one run', the reach is three standard deviations of ours. Agreement gives `holds`, disagreement `fails`;
-    `expect` says which one the prose reports.
+    `ours` holds a value per seed, or is (value, standard error). `paper` is the figure as printed,
+    with `spread` its standard error; if it is `one_run`, the reach is three standard deviations of
+    ours. A comparison that would accept twice or half the figure is none, and is refused.
     """
-    _sound(
-        not Source(sys._getframe(1), measured).typed("ours"), f"{ids}: ours is typed: compute it"
-    )
-    _sound(
-        paper_is in ("mean", "one run") and side in ("equal", "below", "above"),
-        f"{ids}: {paper_is!r}, {side!r}?",
-    )
-    values = np.atleast_1d(np.asarray(ours, float))
-    rank = ""
+    values = np.asarray(ours, float)
     if isinstance(ours, tuple):
-        value, spread = values
-    elif values.size > 2:
-        value, spread = (
-            values.mean(),
-            values.std(ddof=1) / (math.sqrt(values.size) if paper_is == "mean" else 1),
-        )
-        below = (values < float(paper)).mean()
-        rank = (
-            f"; the paper's lies above {below:.0%} of our {values.size} seeds"
-            if paper_is == "one run"
-            else ""
-        )
+        value, error = map(float, values)
     else:
-        _sound(
-            why_no_spread,
-            f"{ids}: ours needs a value per seed, a standard error, or why_no_spread=",
-        )
-        value, spread = values[0], 0.0
-    figure, rounding = (
-        float(paper),
-        float(Decimal(1).scaleb(Decimal(str(paper)).as_tuple().exponent)) / 2,
+        _sound(values.size > 2, f"{rows}: ours needs a value per seed, or (value, standard error)")
+        value, error = values.mean(), values.std(ddof=1)
+        error /= 1 if one_run else math.sqrt(values.size)
+    figure = float(paper)
+    rounding = float(Decimal(1).scaleb(Decimal(paper).as_tuple().exponent)) / 2
+    reach = rounding + 3 * math.hypot(error, spread)
+    agrees, twice, half = (abs(value - f) <= reach for f in (figure, 2 * figure, figure / 2))
+    _sound(not agrees or not (twice or half), f"{rows}: twice or half of {paper} would agree too")
+    formula = (
+        rf"\text{{ours }}{_spread(value, error)},\ \text{{the paper }}{_spread(figure, spread)}"
     )
-    margin = 3 * math.hypot(spread, paper_spread)
-
-    def agrees(printed):
-        if side == "equal":
-            return abs(value - printed) <= rounding + margin
-        return (value - printed) * (1 if side == "below" else -1) <= rounding - margin
-
-    verdict = "holds" if agrees(figure) else "fails"
-    _need(
-        verdict == expect,
-        f"{ids}: ours {value:.6g}, paper {figure:.6g}, margin {margin:.3g}: {verdict}, not {expect}",
-    )
-    wrong = (
-        {"equal": (0.0, 2 * figure), "below": (0.0,), "above": (2 * figure,)}[side]
-        if verdict == "holds"
-        else ()
-    )
-    for other in wrong:
-        _sound(
-            not agrees(other),
-            f"{ids}: a margin of {margin:.3g} would also accept {other:g}: this is no evidence",
-        )
-    numbers = [
-        _short(v, 4) + (rf"\pm{_short(s, 1)}" if s else "")
-        for v, s in ((value, spread), (figure, paper_spread))
-    ]
-    agree = {"holds": "agree", "fails": "do not agree"}[verdict] + (
-        "" if side == "equal" else f" that ours is {side}"
-    )
-    lines = [f"ours ${numbers[0]}$, the paper ${numbers[1]}${rank}: they {agree}"]
-    twin = f"{' and '.join(map(_short, wrong))} would be refused" if wrong else ""
-    return Check(
-        _tuple(ids),
-        "measured",
-        verdict,
-        statement,
-        (*lines, *_tuple(detail or ()), *_tuple(why_no_spread or ())),
-        twin,
-    )
+    lines = [f"they {'agree' if agrees else 'differ'}: the reach is ${tex(reach)}$"]
+    lines += ["twice and half the paper's figure would differ"] * bool(agrees)
+    verdict = "agrees" if agrees else "differs"
+    return Check(_rows(rows), "measured", verdict, words, (formula,), tuple(lines))
 
 
-def cited(ids, statement: str, key: str) -> Check:
+def cited(rows: Rows, words: str, key: str) -> Check:
     """Taken from the literature; `key` is an entry of book/references.bib."""
-    return Check(_tuple(ids), "cited", "cited", statement, (f"source: {key}",))
+    return Check(_rows(rows), "cited", "cited", words, (), (f"source: {key}",))
 
 
 def refuted(
-    ids,
-    statement: str,
-    test: Callable,
+    rows: Rows,
+    words: str,
+    lhs,
+    relation: str,
+    rhs,
     *,
-    at,
-    passes_at,
-    numbers: Text,
+    at: Mapping = {},
+    mended=None,
+    needs=None,
     repair: Check,
     verdict: str = "repaired",
-    why: str = "",
 ) -> Check:
-    """What the paper prints does not hold: test(at) is false, though test(passes_at) nearby is true; `repair` is proved.
+    """What is printed, lhs <= rhs, is false `at` a point, or for the numbers computed.
 
-    `statement` says what is printed and what is wrong with it; `numbers` gives the counterexample; `verdict` is
-    'repaired' when the paper's conclusion stands and only a step or constant is mended, 'fails' when the statement
-    itself is false and needs the hypothesis that `repair` adds. `why` says why no nearer point passes.
+    What mends it is `mended`, a right side (or a pair of sides) with which the same point is no
+    counterexample, or `needs`, an expression that must be non-negative and is negative there. Then
+    `repair` proves the mended statement. 'repaired': the paper's conclusion stands, a step, constant
+    or range is mended; 'fails': the statement is false and needs the hypothesis that repair adds.
     """
-    _able_to_fail(ids, test, Source(sys._getframe(1), refuted), "at")
-    _sound(verdict in ("repaired", "fails"), f"verdict is 'repaired' or 'fails', not {verdict!r}")
-    _sound(
-        why or alike(at, passes_at),
-        f"{ids}: passes_at= is not near at=: numbers within a factor 4, or say why=",
-    )
-    _need(not bool(test(at)), f"{ids}: the counterexample does not refute the printed claim")
-    _need(bool(test(passes_at)), f"{ids}: the test of the printed claim can never pass")
-    return Check(
-        _tuple(ids),
-        repair.kind,
-        verdict,
-        statement,
-        _tuple(numbers) + _tuple(why or ()),
-        "",
-        repair,
-        why,
-    )
+    _sound(verdict in ("repaired", "fails") and relation in SIGNS, f"{verdict!r}, {relation!r}?")
+    _sound((mended is None) != (needs is None), f"{rows}: give mended= or needs=, and not both")
+
+    def numbers(*sides) -> list[float]:
+        return [float(sp.sympify(_value(side)).subs(at)) for side in sides]
+
+    def true(a: float, b: float) -> bool:
+        return {"<=": a <= b, ">=": a >= b, "=": math.isclose(a, b, rel_tol=1e-9)}[relation]
+
+    a, b = numbers(lhs, rhs)
+    _need(not true(a, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
+    point = ", ".join(f"${tex(k)}={tex(v)}$" for k, v in at.items())
+    begin = f"At {point}: " if point else "Computed: "
+    against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right."]
+    if needs is None:
+        pair = mended if isinstance(mended, tuple) else (lhs, mended)
+        x, y = numbers(*pair)
+        _need(true(x, y), f"{rows}: mended, {x:.6g} {relation} {y:.6g} is still false")
+        against.append(f"Mended: ${tex(pair[0])}{SIGNS[relation]} {tex(pair[1])}$.")
+        if point:
+            against[-1] += f" There: ${tex(x)}{SIGNS[relation]} {tex(y)}$."
+    else:
+        (missing,) = numbers(needs)
+        _need(missing < 0, f"{rows}: the counterexample satisfies {needs} >= 0")
+        against.append(rf"It lacks ${tex(needs)}\ge 0$, which is ${tex(missing)}$ there.")
+    formula = f"{tex(lhs)}{SIGNS[relation]} {tex(rhs)}"
+    proof = (repair.kind, verdict, words, (formula,), (), tuple(against), repair)
+    return Check(_rows(rows), *proof)
 
 
 def group(title: str, *checks: Check) -> Group:
-    """The checks of one passage in one box; the title says what the passage claims, with the paper's lines."""
+    """The checks of one passage in one box; the title says what the passage claims, and where."""
     _sound(checks and title.strip(), "a group has a title and at least one check")
     return Group(title, checks)

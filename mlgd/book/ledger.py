@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .boxes import KINDS, OURS, VERDICTS, checks_in, fold
+from .boxes import KINDS, OURS, checks_in
+from .boxes_old import VERDICTS, fold
 from .chapters import notebooks
 from .pieces import Html, read_table, sentence, slug, with_formulas
 

@@ -2,9 +2,13 @@
 
 import csv
 import html
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+import sympy as sp
 
 
 class Html:
@@ -40,6 +44,27 @@ def with_formulas(text: str) -> str:
     return "".join(
         rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts)
     )
+
+
+def fold(label: str, body: str) -> str:
+    """What opens on a click, with no script."""
+    return f"<details class='mlgd-fold'><summary>{label}</summary>{body}</details>"
+
+
+def tex(value) -> str:
+    """LaTeX of an expression, of a number to three digits, or of {words: value} by its words."""
+    if isinstance(value, Mapping):
+        return r"\text{" + next(iter(value)) + "}"
+    if isinstance(value, sp.Basic):
+        return sp.latex(value)
+    if isinstance(value, int | np.integer) and abs(value) < 10**6:
+        return str(value)
+    value = float(value)
+    if not math.isfinite(value):
+        return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(value, r"\text{undefined}")
+    text = f"{value:.3g}"
+    mantissa, _, exponent = text.partition("e")
+    return rf"{mantissa}\cdot10^{{{int(exponent)}}}" if exponent else text
 
 
 def sentence(text: str) -> str:

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from mlgd.book import ledger
-from mlgd.book.boxes import OURS, Check
+from mlgd.book.boxes import OURS
+from mlgd.book.boxes_old import Check
 from mlgd.book.chapters import notebooks
 from mlgd.book.pieces import read_table, slug
 

@@ -1,13 +1,13 @@
 """Stories stay short, audits stand beside them, rows that say the same have one verdict, and exemptions are few."""
 
+import limits
 import nbformat
 import pytest
+from limits import Problem
 from nbformat import v4
 
-from mlgd.book import limits
 from mlgd.book.boxes import MIME
 from mlgd.book.ledger import Row
-from mlgd.book.limits import Problem
 
 SEEN_UNBUILT = ("code", "cell", "view", "theory", "audit", "folded", "link", "language", "same")
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
+import limits
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from playwright.sync_api import Page
 
-from mlgd.book import limits
 from mlgd.book.chapters import contents
 
 pytestmark = pytest.mark.built

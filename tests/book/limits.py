@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .boxes import bundles_in, in_view
-from .chapters import code_cells, notebooks, read
-from .ledger import Row, read_ledger
-from .pieces import read_table
+from mlgd.book.boxes import bundles_in, in_view
+from mlgd.book.chapters import code_cells, notebooks, read
+from mlgd.book.ledger import Row, read_ledger
+from mlgd.book.pieces import read_table
 
 CODE, CELL, VIEW, HEIGHT = 300, 30, 10, 13_000  # lines, lines, checks, pixels at WIDTH
 WIDTH = 1400
@@ -177,7 +177,7 @@ def unexcused(
 
 
 if __name__ == "__main__":
-    from .chapters import BOOK
+    from mlgd.book.chapters import BOOK
 
     excused = exemptions(BOOK)
     for sentence in unexcused(problems(BOOK), excused, {what for what, _ in excused} - {"height"}):

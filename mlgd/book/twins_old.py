@@ -1,4 +1,4 @@
-"""What makes a check able to fail: zero decided exactly, near misses, and points that refute a stronger claim."""
+"""What makes a check of the old language able to fail; it goes with the last chapter that uses it."""
 
 import itertools
 import random
@@ -10,36 +10,9 @@ import numpy as np
 import sympy as sp
 from mpmath import iv, mp
 
-# --- zero, exactly -----------------------------------------------------------------------------------------
+from .proofs import is_zero, sample
 
-
-def is_zero(expression) -> bool:
-    """Whether sympy reduces the expression to exactly 0 (under its symbols' assumptions)."""
-    expression = sp.sympify(expression)
-    if expression == 0:
-        return True
-    value = _value(expression, sample(expression.free_symbols))
-    if value is not None and abs(value) > 1e-12:
-        return False
-    # logarithms are split without asking only where no symbol can be negative
-    safe = all(s.is_nonnegative for s in expression.free_symbols)
-    forms = (
-        sp.expand,
-        sp.simplify,
-        lambda e: sp.simplify(sp.powsimp(sp.expand(sp.expand_log(e, force=safe)))),
-    )
-    return any(form(expression) == 0 for form in forms)
-
-
-def sample(symbols: Iterable[sp.Symbol], shift: int = 0) -> dict[sp.Symbol, sp.Expr]:
-    """A point without structure: distinct ratios of primes between 1 and 2, integers where those are asked for."""
-    ordered = list(enumerate(sorted(symbols, key=str), 2 + shift))
-    sign = {s: -1 if s.is_negative else 1 for _, s in ordered}
-    return {
-        s: sign[s]
-        * (sp.Integer(i + 1) if s.is_integer else sp.Rational(sp.prime(i + 1), sp.prime(i)))
-        for i, s in ordered
-    }
+__all__ = ["is_zero", "sample"]
 
 
 def _value(expression, at: Mapping) -> float | None:

@@ -16,8 +16,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from .boxes import checks_in
-from .chapters import code_cells, notebooks, read
+from mlgd.book.boxes import checks_in
+from mlgd.book.chapters import code_cells, notebooks, read
 
 GLUE_USE = re.compile(
     r"\{glue(?::(?:text|math|md|figure|any))?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M
