@@ -17,12 +17,8 @@ from .chapters import notebooks
 from .pieces import Html, read_table, sentence, slug, with_formulas
 
 LABEL = re.compile(r"\b(?:ass|thm|prop|app|sec|eq|rem|fig|lem|def):[\w-]+(?:/[\w-]+)?")
-WORST = (
-    "fails",
-    "repaired",
-    "holds",
-    "cited",
-)  # the verdict a row shows when its checks differ: the first of these
+# the verdict a row shows when its checks differ: the first of these
+WORST = ("fails", "repaired", "holds", "cited")
 
 
 @dataclass(frozen=True)
