@@ -15,7 +15,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (7150, 34),
-    "mlgd/experiment/*.py": (7384, 44),
+    "mlgd/experiment/*.py": (7340, 44),
     "mlgd/book/*.py": (3062, 18),
     "tests/**/*.py": (13500, 999),
 }
@@ -98,7 +98,6 @@ TOO_LONG: dict[str, int] = {
     "checks_old": 450,
     "trajectory": 324,
     "cases": 310,
-    "schedules": 306,
 }
 TOO_MANY: dict[str, int] = {
     "Survey": 35,

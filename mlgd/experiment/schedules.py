@@ -1,17 +1,18 @@
 """Schedules at their worst: exact moments and prices of scheduled plans and of the jump process on one line, both readings."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from mlgd import Hierarchy, Plan, Problem, Schedule, flow, plan
+from mlgd import Hierarchy, Problem, Schedule, Telescope, flow, plan
 from mlgd import formulas as F
 from mlgd.examples import biased
+from mlgd.experiment.exact import flow_loss
+from mlgd.experiment.exact import mean_loss as plan_loss
 from mlgd.jumps import exponential_schedule, proposition_schedule
-
-PIECES = 6  # of each stretch of a schedule, on which rates are taken as constant
 
 
 def problems(count: int, rng, smallest: float = 2.01) -> list[tuple[Problem, float]]:
@@ -41,35 +42,6 @@ def every_accuracy(problem: Problem, eps: float) -> Problem:
         problem,
         first=math.floor(min(F.value(F.START["HTMC"], **numbers), -math.log2(oldest.delta))),
     )
-
-
-def plan_loss(bill: Plan, curvature: float) -> float:
-    """E of curvature/2 y^2 at the output of a plan with growing weights, exact; every error as large as it may be.
-
-    The moments of the iterate and of the weighted sum obey a linear recursion, so a stage is one matrix power.
-    """
-    d0, shrink, keep, eta = bill.problem.d0, 1 - bill.eta * curvature, 1 / bill.growth, bill.eta
-    # the moments 1, y, y^2, sum, sum y, sum^2, mass, from either side: errors that push towards the minimizer, or away
-    state = np.array([[1.0, 1.0], [d0, -d0], [d0**2, d0**2], *np.zeros((4, 2))])
-    for stage in bill.stages:
-        t = bill.telescope(bill.problem.prices(stage.delta), stage)
-        offsets = errors(t.levels)
-        bias, noise = offsets[-1], float((1 / t.p - 1) @ np.diff(offsets, prepend=0.0) ** 2)
-        step = np.zeros((7, 7))
-        step[0, 0] = 1
-        step[1, [0, 1]] = -eta * bias, shrink
-        step[2, [0, 1, 2]] = eta**2 * (bias**2 + noise), -2 * shrink * eta * bias, shrink**2
-        step[3, [1, 3]] = 1, keep
-        step[4, [1, 2, 3, 4]] = -eta * bias, shrink, -keep * eta * bias, keep * shrink
-        step[5, [2, 4, 5]] = 1, 2 * keep, keep**2
-        step[6, [0, 6]] = 1, keep
-        state = np.linalg.matrix_power(step, stage.steps) @ state
-    return float((curvature / 2 * state[5] / state[6] ** 2).max())
-
-
-def errors(levels) -> np.ndarray:
-    """Errors of full size 2^-k and alternating sign, so that increments are 3 * 2^-k."""
-    return np.array([(-1.0 if k % 2 else 1.0) * 2.0**-k for k in levels])
 
 
 # --- the jump process ----------------------------------------------------------------------------------------------
@@ -115,67 +87,6 @@ def _times(schedule: Schedule, factor: float) -> Schedule:
         return out
 
     return replace(schedule, rates=rates)
-
-
-def flow_loss(
-    schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = PIECES
-) -> float:
-    """E of curvature/2 y^2 at the output of the jump process, from distance d0; every error as large as it may be.
-
-    The generator maps moments to moments linearly: a piece of time is one matrix exponential, with its middle's rates.
-    """
-    ends = np.concatenate(
-        [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)]
-        + [[horizon]]
-    )
-    rates = schedule.rates((ends[:-1] + ends[1:]) / 2)
-    offsets = errors(schedule.levels)  # A_k(y) = curvature y + offset
-    increments = np.diff(offsets, prepend=0.0)
-    used = rates > 0
-    bias = offsets[used.sum(axis=0) - 1]
-    noise = np.divide(increments[:, None] ** 2, rates, out=np.zeros_like(rates), where=used).sum(
-        axis=0
-    )
-    inverse, weight, one = 1 / rates[0], schedule.weight, np.ones_like(bias)
-    generator = np.zeros(
-        (bias.size, 7, 7)
-    )  # 1, y, y^2, sum, sum y, sum^2, mass; d sum = (y - weight sum) dt
-    entries = {
-        (1, 0): -bias,
-        (1, 1): -curvature * one,
-        (2, 0): noise,
-        (2, 1): 2 * (curvature * offsets[0] * inverse - bias),
-        (2, 2): curvature**2 * inverse - 2 * curvature,
-        (3, 1): one,
-        (3, 3): -weight * one,
-        (4, 2): one,
-        (4, 3): -bias,
-        (4, 4): -(curvature + weight) * one,
-        (5, 4): 2 * one,
-        (5, 5): -2 * weight * one,
-        (6, 0): one,
-        (6, 6): -weight * one,
-    }
-    for place, value in entries.items():
-        generator[(slice(None), *place)] = value
-    d0 = problem.d0
-    state = np.array([[1.0, 1.0], [d0, -d0], [d0**2, d0**2], *np.zeros((4, 2))])
-    for matrix in _exponentials(generator * np.diff(ends)[:, None, None]):
-        state = matrix @ state
-    return float((curvature / 2 * state[5] / state[6] ** 2).max())
-
-
-def _exponentials(matrices: np.ndarray, terms: int = 12) -> np.ndarray:
-    """The exponential of each matrix of a stack: Taylor's series of a small part of it, squared back."""
-    squarings = max(
-        0, math.ceil(math.log2(max(1e-300, float(np.abs(matrices).sum(axis=2).max())))) + 2
-    )
-    small, out = matrices / 2.0**squarings, np.eye(matrices.shape[1]) + np.zeros_like(matrices)
-    for k in range(terms, 0, -1):
-        out = np.eye(matrices.shape[1]) + small @ out / k
-    for _ in range(squarings):
-        out = out @ out
-    return out
 
 
 @dataclass(frozen=True)
@@ -304,3 +215,63 @@ def lasso_gaps(
     losses = ((ends - center) ** 2).sum(axis=1) / 2 + penalty * np.abs(ends).sum(axis=1)
     least = ((solution - center) ** 2).sum() / 2 + penalty * np.abs(solution).sum()
     return (losses - least) / eps, schedule.expected_cost(h, horizon)
+
+
+# --- as the step shrinks -------------------------------------------------------------------------------------------
+
+
+def walk(h: Hierarchy, rates: Sequence[float], start: np.ndarray, step: float, horizon: float, rng):
+    """A run of the iteration: times and points of its path (a staircase), and its longest move in the second half."""
+    rng, point, path, longest = np.random.default_rng(rng), start.copy(), [(0.0, *start)], 0.0
+    telescope = Telescope(h, step * np.asarray(rates))
+    hits = rng.random((round(horizon / step), len(rates))) < telescope.p
+    for i in np.flatnonzero(hits.any(axis=1)):  # a call that draws nothing does nothing
+        move = step * telescope.combine(point, hits[i]).value
+        path += [((i + 1) * step, *point), ((i + 1) * step, *(point - move))]
+        point = point - move
+        if i * step > horizon / 2:
+            longest = max(longest, float(np.linalg.norm(move)))
+    return np.array([*path, (horizon, *point)]), longest
+
+
+def longest_jump(
+    h: Hierarchy, rates: Sequence[float], start: np.ndarray, horizon: float, rng
+) -> float:
+    """The longest move of the jump process in the second half of its events."""
+    points = []
+    watched = Hierarchy(lambda k, y: points.append(y.copy()) or h.evaluate(k, y), h.cost, h.levels)
+    flow(watched, start, list(rates), horizon, rng)
+    late = np.diff(points, axis=0)[len(points) // 2 :]
+    return float(np.linalg.norm(late, axis=1).max())
+
+
+def long_share(
+    h: Hierarchy, rates: Sequence[float], start: np.ndarray, step: float, length: float
+) -> float:
+    """The share of a call's variance that moves longer than `length` carry: exact, all draws enumerated."""
+    return _share(Telescope(h, step * np.asarray(rates)), start, step, length)
+
+
+def coin_share(start: np.ndarray, step: float, length: float) -> float:
+    """The same for a fair coin whose variance also grows like 1/step, which does tend to a diffusion."""
+    coin = Hierarchy(lambda k, y: y + k * np.ones_like(y) / math.sqrt(step), lambda k: 1.0, [0, 1])
+    return _share(Telescope(coin, [1.0, 0.5]), start, step, length)
+
+
+def _share(telescope: Telescope, start: np.ndarray, step: float, length: float) -> float:
+    mean = telescope.mean(start)
+    moves = [
+        (p, step * float(np.linalg.norm(draw.value - mean)))
+        for p, draw in telescope.outcomes(start)
+    ]
+    return sum(p * m**2 for p, m in moves if m > length) / sum(p * m**2 for p, m in moves)
+
+
+def log_growth(schedule: Schedule, horizon: float) -> float:
+    """log of E y_T^2 / y_0^2 for y^2/2 with exact levels: d/dt E y^2 = (1/r - 2) E y^2, r the coarsest level's rate."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    total = 0.0
+    for low, high in schedule.stretches(horizon):
+        half = (high - low) / 2
+        total += half * float((1 / schedule.rates(low + half * (1 + nodes))[0] - 2) @ weights)
+    return total

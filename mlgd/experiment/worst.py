@@ -10,6 +10,7 @@ import numpy as np
 from mlgd import Hierarchy, Plan, Problem, Telescope, minimize, plan
 from mlgd import formulas as F
 from mlgd.examples import biased
+from mlgd.experiment.exact import mean_loss
 
 
 def every_accuracy(problem: Problem, eps: float, eta: float | None = None) -> Problem:
@@ -88,54 +89,10 @@ def ladder(
 
 
 def quadratic_loss(
-    problem: Problem,
-    eps: float,
-    eta: float,
-    curvature: float,
-    chance: float = 1.0,
-    signs: Sequence[float] = (1.0, -1.0),
+    problem: Problem, eps: float, eta: float, curvature: float, chance: float = 1.0
 ) -> float:
-    """E of curvature/2 y^2 at the average of the theorem's descent on that ladder: exact moments, the worst of the signs.
-
-    The average is the plan's: uniform, or with growing weights where the problem is strongly convex.
-
-    The coarsest level is drawn with probability `chance`; the start is at distance d0.
-    """
-    bill, origin, worst = plan(problem, eps, eta=eta), np.zeros(1), 0.0
-    levels = problem.prices(bill.delta).levels
-    for sign in signs:
-        t = telescope(problem, eps, eta, 1.0, ladder(problem, levels, curvature, sign))
-        bias, noise = float(t.mean(origin)[0]), t.variance(origin)
-        offset = float(
-            t.h.evaluate(levels[0], origin)[0]
-        )  # the coarsest level is curvature y + offset
-        y, yy, mean, square, cross = (
-            problem.d0,
-            problem.d0**2,
-            0.0,
-            0.0,
-            0.0,
-        )  # of the iterate, the average, and both
-        mass = 0.0  # of the weights so far, over the last one
-        for _ in range(bill.steps):
-            mass = 1 + mass / bill.growth
-            w = 1 / mass
-            mean, cross, square = (
-                (1 - w) * mean + w * y,
-                (1 - w) * cross + w * yy,
-                (1 - w) ** 2 * square + 2 * w * (1 - w) * cross + w * w * yy,
-            )
-            shrink = 1 - eta * curvature
-            coarse = curvature**2 * yy + 2 * curvature * offset * y + offset**2
-            yy = (
-                shrink**2 * yy
-                - 2 * shrink * eta * bias * y
-                + eta**2 * (bias**2 + noise + (1 / chance - 1) * coarse)
-            )
-            cross = shrink * cross - eta * bias * mean
-            y = shrink * y - eta * bias
-        worst = max(worst, curvature / 2 * square)
-    return worst
+    """The exact mean loss of the theorem's descent, its coarsest level drawn with probability `chance`."""
+    return mean_loss(plan(problem, eps, eta=eta), curvature, chance)
 
 
 def repeat(

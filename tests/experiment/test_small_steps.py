@@ -7,7 +7,7 @@ import pytest
 
 from mlgd import Hierarchy, Schedule
 from mlgd.examples import biased
-from mlgd.experiment import small_steps as S
+from mlgd.experiment import schedules as S
 
 H = biased(
     lambda y: np.array([1.0, 4.0]) * y, 3.0, 0.13, range(3, 7), direction=[1.0, 0.0], alternate=True

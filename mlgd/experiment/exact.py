@@ -1,0 +1,90 @@
+"""Exact mean losses on a parabola, every level's error as large as it may be.
+
+The moments of the iterate, of the weighted sum and of their product obey a linear recursion: a stage of a plan is one
+matrix power, a piece of a schedule one matrix exponential. Nothing is drawn, however many steps there are.
+"""
+
+import numpy as np
+from scipy.linalg import expm
+
+from mlgd import Plan, Problem, Schedule
+
+SIZE = 7  # the moments 1, y, y^2, S, S y, S^2 and the mass of the weights, S the weighted sum of the points
+
+
+def errors(levels) -> np.ndarray:
+    """Errors of full size 2^-k and alternating sign, so that increments are 3 * 2^-k."""
+    return np.array([(-1.0 if k % 2 else 1.0) * 2.0**-k for k in levels])
+
+
+def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> float:
+    """E of curvature/2 y^2 at the output of a plan whose average is weighted, from distance d0 on the worse side.
+
+    coarsest: a probability of the coarsest level that is not the plan's.
+    """
+    eta, d0, slope = bill.eta, bill.problem.d0, bill.eta * curvature
+    # how much of the weighted sum a step forgets: the plan's growth would have lost its digits in 1 + eta mu
+    forget = {"uniform": 0.0, "geometric": 1.0, "exponential": 0.5}[bill.averaging]
+    forget *= eta * bill.problem.mu
+    keep, state = 1 - forget, _start()
+    for stage in bill.stages:
+        t = bill.telescope(bill.problem.prices(stage.delta), stage)
+        p = t.p if coarsest is None else np.append(coarsest, t.p[1:])
+        offsets, odds = errors(t.levels) / d0, 1 / p - 1
+        bias, noise = eta * offsets[-1], eta**2 * float(odds @ np.diff(offsets, prepend=0.0) ** 2)
+        push = 2 * eta * slope * odds[0] * offsets[0]  # the coarsest level's noise grows with y
+        small = np.zeros((SIZE, SIZE))  # one step, minus the identity
+        small[1, [0, 1]] = -bias, -slope
+        small[2, [0, 1]] = bias**2 + noise, push - 2 * (1 - slope) * bias
+        small[2, 2] = slope * (slope * (1 + odds[0]) - 2)
+        small[3, [1, 3]] = eta, -forget
+        small[4, [1, 2, 3]] = -eta * bias, eta * (1 - slope), -keep * bias
+        small[4, 4] = slope * forget - slope - forget
+        small[5, [2, 4, 5]] = eta**2, 2 * keep * eta, forget * (forget - 2)
+        small[6, [0, 6]] = eta, -forget
+        state = state + _power(small, stage.steps) @ state
+    return _loss(state, curvature, d0)
+
+
+def flow_loss(
+    schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = 6
+) -> float:
+    """The same for the jump process; on each of `pieces` parts of a stretch the rates are those of its middle."""
+    cuts = [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)]
+    ends = np.concatenate([*cuts, [horizon]])
+    rates, offsets = schedule.rates((ends[:-1] + ends[1:]) / 2), errors(schedule.levels)
+    offsets, used, forget = offsets / problem.d0, rates > 0, schedule.weight
+    squares = np.diff(offsets, prepend=0.0)[:, None] ** 2
+    noise = np.divide(squares, rates, out=np.zeros_like(rates), where=used).sum(axis=0)
+    bias, state = offsets[used.sum(axis=0) - 1], _start()
+    generator = np.zeros((bias.size, SIZE, SIZE))
+    generator[:, 1, 0], generator[:, 1, 1] = -bias, -curvature
+    generator[:, 2, 0] = noise
+    generator[:, 2, 1] = 2 * (curvature * offsets[0] / rates[0] - bias)
+    generator[:, 2, 2] = curvature**2 / rates[0] - 2 * curvature
+    generator[:, 3, 1], generator[:, 3, 3] = 1, -forget
+    generator[:, 4, 2], generator[:, 4, 3], generator[:, 4, 4] = 1, -bias, -(curvature + forget)
+    generator[:, 5, 4], generator[:, 5, 5] = 2, -2 * forget
+    generator[:, 6, 0], generator[:, 6, 6] = 1, -forget
+    for matrix in expm(generator * np.diff(ends)[:, None, None]):
+        state = matrix @ state
+    return _loss(state, curvature, problem.d0)
+
+
+def _start() -> np.ndarray:
+    """The moments at the start, in units of d0: from the side to which the errors push, and from the other."""
+    return np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], *np.zeros((SIZE - 3, 2))])
+
+
+def _loss(state: np.ndarray, curvature: float, d0: float) -> float:
+    return float((curvature / 2 * d0**2 * state[5] / state[6] ** 2).max())
+
+
+def _power(small: np.ndarray, n: int) -> np.ndarray:
+    """(1 + small)^n - 1 by squaring, 1 + small never formed: steps as short as 2^-40 keep their digits."""
+    out = np.zeros_like(small)
+    while n:
+        if n & 1:
+            out = out + small + small @ out
+        small, n = 2 * small + small @ small, n >> 1
+    return out
