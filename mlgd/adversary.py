@@ -14,7 +14,6 @@ import numpy as np
 
 from .examples import biased
 from .hierarchy import Hierarchy, LevelError, first_level, positive
-from .lazy import formulas
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
 BASE_SIZE = 2
@@ -47,6 +46,8 @@ class Adversary(Hierarchy):
         mu: float = 0.0,
         sign: int = +1,
     ):
+        from . import formulas
+
         for name, given in (("eps", eps), ("d0", d0), ("beta", beta), ("gamma", gamma), ("c", c)):
             positive(name, given)
         if not 0 <= mu <= beta:
@@ -56,38 +57,30 @@ class Adversary(Hierarchy):
         largest = (mu or beta) * d0**2 / 8
         if eps > largest * (1 + 1e-12):
             raise ValueError(
-                f"eps must be at most {'mu' if mu else 'beta'} d0^2 / 8 = {largest:.3g}, else the tilted direction leaves the "
-                f"class; got {eps!r}: ask for a smaller eps or give a larger d0"
+                f"eps must be at most {'mu' if mu else 'beta'} d0^2 / 8 = {largest:.3g}, else the "
+                f"tilted direction leaves the class; got {eps!r}: ask for a smaller eps or give a "
+                "larger d0"
             )
+        given = {"eps": eps, "d0": d0, "beta": beta, "gamma": gamma, "c": c, "mu": mu, "sign": sign}
+        vars(self).update(given)
         flatness = mu or 8 * eps / d0**2
         delta = math.sqrt(8 * mu * eps) if mu else flatness * d0
         blind_below = 1 - math.frexp(delta)[1]  # the least k with 2^-k <= delta
-        used = delta * 2.0 ** (
-            blind_below - 1
-        )  # in [1/2, 1): the share of the last blind level that delta takes
+        used = delta * 2.0 ** (blind_below - 1)  # of the last blind level, in [1/2, 1)
         shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
         levels = range(min(first_level(c), blind_below - 1), blind_below + HEADROOM + 1)
+        finer = [k + shift for k in levels]
         bound = formulas.LOWER_STRONG if mu else formulas.LOWER_CONVEX
+        scale = {"mu": mu} if mu else {"d0": d0}
         vars(self).update(
-            eps=eps,
-            d0=d0,
-            beta=beta,
-            gamma=gamma,
-            c=c,
-            mu=mu,
-            sign=sign,
             flatness=flatness,
             delta=delta,
             blind_below=blind_below,
             shift=shift,
             start=np.zeros(1 + BASE_SIZE),
-            base=biased(
-                self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], alternate=True
-            ),
+            base=biased(self._slope, gamma, c * 2.0**-shift, finer, alternate=True),
             minimizer=np.array([-sign * delta / flatness, *np.zeros(BASE_SIZE)]),
-            lower_bound=formulas.value(
-                bound, eps=eps, gamma=gamma, c=c, **({"mu": mu} if mu else {"d0": d0})
-            ),
+            lower_bound=formulas.value(bound, eps=eps, gamma=gamma, c=c, **scale),
         )
         self.reset()
         super().__init__(self._answer, self._price, levels)
@@ -104,36 +97,31 @@ class Adversary(Hierarchy):
         return self.mu * z + (self.beta - self.mu) * np.tanh(z)
 
     def _answer(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y), charged: (lambda v, A0(z)) below the blind level, (lambda v +- delta, A0(z)) from there on."""
-        tilt, y = self._tilt(k), np.asarray(y, float)
+        """A_k(y), charged: (lambda v, A0(z)), and from the blind level on (lambda v +- delta, A0(z))."""
+        tilt = self._tilt(k)
         if y.shape != self.start.shape:
-            raise LevelError(
-                f"this instance has points of shape {self.start.shape}; got {y.shape}: start at .start"
-            )
+            raise LevelError(f"points have shape {self.start.shape}; got {y.shape}: use .start", k)
         self._meter[k] = self._meter.get(k, 0) + 1
-        return np.concatenate(
-            [[self.flatness * y[0] + tilt], self.base.evaluate(k + self.shift, y[1:])]
-        )
+        first = [self.flatness * y[0] + tilt]
+        return np.concatenate([first, self.base.evaluate(k + self.shift, y[1:])])
 
     def point(self, y: np.ndarray) -> np.ndarray:
-        """y as floats, its shape refused if it is not this instance's; asks no level, so that nothing is charged."""
-        y = np.array(y, dtype=float)
-        if y.shape != self.start.shape or not np.isfinite(y).all():
-            raise ValueError(
-                f"the starting point must be {self.start.size} finite numbers, as in .start; got {y!r}"
-            )
-        return y
+        """y as floats, refused if it has another shape; asks no level, so nothing is charged."""
+        point = super().point(y)
+        if point.shape != self.start.shape:
+            raise ValueError(f"points have shape {self.start.shape}, as .start; got {point.shape}")
+        return point
 
     def potential(self, k: int, y: np.ndarray) -> float:
-        """The function whose gradient is A_k, given away free to methods that ask for values too.
+        """The function whose gradient is A_k, free, for methods that ask for values too.
 
-        It is the same for both signs below the blind level, so it separates nothing there.
+        Below the blind level it is the same for both signs, so it separates nothing there.
         """
-        tilt, z = self._tilt(k), np.asarray(y[1:], float)
         drift = self.base.evaluate(
             k + self.shift, np.zeros(BASE_SIZE)
-        )  # the base's gradient vanishes at 0
-        return float(self._base_gap(z) + self.flatness / 2 * y[0] ** 2 + tilt * y[0] + drift @ z)
+        )  # there the base has slope 0
+        flat = self.flatness / 2 * y[0] ** 2 + self._tilt(k) * y[0]
+        return float(self._base_gap(y[1:]) + flat + drift @ y[1:])
 
     # --- the meter ---
 
@@ -143,14 +131,9 @@ class Adversary(Hierarchy):
         return sum(self._meter.values())
 
     @property
-    def spent_by_level(self) -> dict[int, float]:
-        """What was paid, level by level."""
-        return {k: n * self._price(k) for k, n in sorted(self._meter.items())}
-
-    @property
     def spent(self) -> float:
         """What was paid in all."""
-        return float(sum(self.spent_by_level.values()))
+        return float(sum(n * self._price(k) for k, n in self._meter.items()))
 
     @property
     def seen(self) -> bool:
