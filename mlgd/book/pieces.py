@@ -24,6 +24,27 @@ class Html:
         return self.plain
 
 
+class Printed:
+    """A formula for the prose, as LaTeX in a line and on a line of its own."""
+
+    def __init__(self, latex: str):
+        self.latex = latex
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        line = f"${self.latex}$"
+        return {"text/plain": self.latex, "text/markdown": line, "text/latex": f"$${self.latex}$$"}
+
+
+def formula(key: str, *parts: str | sp.Basic | float) -> None:
+    """Glue what theorem boxes and prose show: LaTeX printed from formulas, joined by LaTeX without digits.
+
+    Quoted as a display by a glue:math directive, in a line by {glue:md}`key:myst`.
+    """
+    from myst_nb import glue
+
+    glue(key, Printed(" ".join(p if isinstance(p, str) else tex(p) for p in parts)), display=False)
+
+
 def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
     """A small table."""
     lines = [tuple(map(str, line)) for line in lines]
