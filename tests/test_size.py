@@ -16,7 +16,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (7150, 34),
     "mlgd/experiment/*.py": (7340, 44),
-    "mlgd/book/*.py": (3062, 18),
+    "mlgd/book/*.py": (3040, 18),
     "tests/**/*.py": (13500, 999),
 }
 CELLS = {"book/*.ipynb": 3277, "book/audit/*.ipynb": 6384}  # lines of code cells
@@ -94,7 +94,6 @@ TOO_LONG: dict[str, int] = {
     "estimates": 372,
     "refine": 303,
     "formulas": 393,
-    "ledger": 320,
     "checks_old": 450,
     "trajectory": 324,
     "cases": 310,

@@ -37,7 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
     [...new Set(rows.map((r) => r.dataset[key]))].sort().forEach((v) => s.append(new Option(v, v)));
     return field(key, s);
   };
-  const chosen = { verdict: choice("verdict"), kind: choice("kind"), evidence: choice("evidence") };
+  const chosen = { verdict: choice("verdict"), evidence: choice("evidence") };
   const words = field("search", Object.assign(document.createElement("input"), { type: "search" }));
   const count = document.createElement("output");
   count.setAttribute("aria-live", "polite");

@@ -1,14 +1,18 @@
-"""Pieces that pages are made of: tables read from TSV files, text with formulas, small HTML tables."""
+"""Pieces that pages are made of: text with formulas, tables, and the one table of costs."""
 
 import csv
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import sympy as sp
+
+from mlgd import plan
+from mlgd.examples import HeatSource
 
 
 class Html:
@@ -103,3 +107,51 @@ def read_table(path: str | Path) -> list[dict[str, str]]:
     """The rows of a tab-separated file with a header and no quoting."""
     with open(path, encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+# --- what we changed, what it costs now --------------------------------------------------------------
+# The table that runs through the stories. Every row is computed where it is shown; a chapter adds its
+# rows to COSTS, in the order of the book, and shows the table as far as itself.
+
+
+def planned(method: str, convex: bool = False) -> Callable[[HeatSource], float]:
+    """The expected price of a method's plan on the heat source's own levels; convex: told no mu."""
+
+    def price(heat: HeatSource) -> float:
+        problem = replace(heat.problem, mu=0.0) if convex else heat.problem
+        return plan(problem, heat.eps, method, on=heat.hierarchy).expected_cost
+
+    return price
+
+
+def one_gradient(heat: HeatSource) -> float:
+    """One evaluation of the level that the fixed level's plan needs: the unit of the last column."""
+    convex = replace(heat.problem, mu=0.0)
+    delta = plan(convex, heat.eps, "fixed", on=heat.hierarchy).delta
+    return heat.hierarchy.cost(heat.hierarchy.level_for(delta))
+
+
+COSTS: tuple[tuple[str, str, Callable[[HeatSource], float]], ...] = (
+    ("", "one accurate gradient, for comparison", one_gradient),
+    ("", "descent on one fixed level", planned("fixed", convex=True)),
+    ("convex", "a random telescope for the gradient", planned("multilevel", convex=True)),
+    ("strongly_convex", "the same, told that the loss is strongly convex", planned("multilevel")),
+    ("schedule", "accuracy scheduled along the run", planned("scheduled")),
+    ("acceleration", "momentum in place of many steps", planned("accelerated")),
+)
+
+
+def costs(heat: HeatSource, chapter: str) -> Html:
+    """The table as far as this chapter, its own rows in bold."""
+    last = max(i for i, (name, _, _) in enumerate(COSTS) if name == chapter)
+    unit, lines, plain = one_gradient(heat), [], []
+    for name, changed, price in COSTS[: last + 1]:
+        paid = price(heat)
+        cells = (changed, f"{paid:.1e}", f"{paid / unit:.3g}")
+        mark = "b" if name == chapter else "span"
+        lines.append("<tr>" + "".join(f"<td><{mark}>{c}</{mark}></td>" for c in cells) + "</tr>")
+        plain.append("  ".join(cells))
+    head = ("what we changed", "price, in operations", "in accurate gradients")
+    head_row = "".join(f"<th>{h}</th>" for h in head)
+    table = f"<thead><tr>{head_row}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return Html(f"<table class='mlgd-grid'>{table}</table>", "\n".join(["  ".join(head), *plain]))

@@ -1,7 +1,7 @@
 """What the pages must be, as functions that return a sentence for each thing that is wrong.
 
 The tests call each of them on the book itself, where it must find nothing, and on a copy broken on purpose, where it
-must find what was broken. The limits of a chapter are in `limits`.
+must find what was broken.
 """
 
 from __future__ import annotations

@@ -1,118 +1,48 @@
-"""Stories stay short, audits stand beside them, rows that say the same have one verdict, and exemptions are few."""
+"""A story asks little of a reader, and an audit stands folded beside it. Held for every converted page."""
 
-import limits
-import nbformat
+import statistics
+from pathlib import Path
+
 import pytest
-from limits import Problem
-from nbformat import v4
+from test_language import OLD, PAGES, sources
 
-from mlgd.book.boxes import MIME
-from mlgd.book.ledger import Row
+from mlgd.book.boxes import bundles_in, in_view
+from mlgd.book.chapters import code_cells, read
 
-SEEN_UNBUILT = ("code", "cell", "view", "theory", "audit", "folded", "link", "language", "same")
-
-
-def test_every_exemption_is_of_a_known_kind_about_a_known_place_and_has_a_reason(book):
-    for entry in limits.read_table(book / "exemptions.tsv"):
-        assert entry["what"] in (*SEEN_UNBUILT, "height")
-        assert entry["why"].strip()
+WORDS, CELL, MEDIAN, VIEW = 2300, 25, 12, 10  # words of prose; lines of code; checks in view
+AUDIT_CELL = 40
+NO_STORY = ("ledger", "reference")  # tables, not stories
+APART = ("explorer", "your_hierarchy", "peers")  # pages without checks that are still to be written
+STORIES = [n for n in PAGES if "/" not in n and n not in (*OLD, *NO_STORY, *APART)]
+AUDITS = [n for n in PAGES if n.startswith("audit/")]
 
 
-def test_exemptions_excuse_what_they_name_and_nothing_else():
-    found = [Problem("code", "oracle", "500 lines"), Problem("cell", "oracle", "40 lines")]
-    assert (
-        limits.unexcused(
-            found, {("code", "oracle"), ("cell", "oracle"), ("height", "oracle")}, ["code", "cell"]
-        )
-        == []
-    )
-    [needed, needless] = limits.unexcused(
-        found, {("code", "oracle"), ("cell", "convex")}, ["code", "cell"]
-    )
-    assert needed == "oracle (cell): 40 lines"
-    assert needless == "convex (cell): take its exemption out, it is not needed"
+def lengths(path: Path) -> list[int]:
+    return [len(cell.source.strip().splitlines()) for cell in code_cells(read(path))]
 
 
-def notebook(path, *sources, checks=0, prose="", tags=("hide-input",)):
-    cells = [
-        v4.new_markdown_cell(prose),
-        *(v4.new_code_cell(s, metadata={"tags": [*tags]}) for s in sources),
-    ]
-    outputs = [
-        v4.new_output("display_data", data={MIME: {"checks": [{"anchor": str(n)}]}})
-        for n in range(checks)
-    ]
-    cells[1].outputs = outputs
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(v4.new_notebook(cells=cells), path)
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_is_short(name):
+    path, prose = PAGES[name], " ".join(sources(PAGES[name], "markdown"))
+    assert max(lengths(path)) <= CELL
+    assert statistics.median(lengths(path)) <= MEDIAN
+    assert len(prose.split()) <= WORDS
+    assert in_view(path) <= VIEW
+    if f"audit/{name}" in AUDITS:
+        assert f"audit/{name}" in prose, "a story links to its audit"
 
 
-def test_a_story_beyond_a_limit_is_named(tmp_path):
-    lines = "\n".join(["x = 1"] * 30)
-    notebook(tmp_path / "short.ipynb", *[lines] * 10, checks=10)
-    notebook(tmp_path / "audit" / "long.ipynb", *[lines * 2] * 20, checks=40)
-    notebook(tmp_path / "ledger.ipynb", *[lines] * 20)
-    assert limits.story_problems(tmp_path) == []
-    notebook(tmp_path / "long.ipynb", *[lines] * 9, lines + "\nx = 2", checks=11)
-    assert [p.what for p in limits.story_problems(tmp_path)] == ["code", "cell", "view"]
+@pytest.mark.parametrize("name", AUDITS)
+def test_an_audit_is_folded_and_leads_back(name):
+    path = PAGES[name]
+    tags = [{*cell.metadata.get("tags", ())} for cell in code_cells(read(path))]
+    assert all(own & {"hide-input", "hide-cell", "remove-input", "remove-cell"} for own in tags)
+    assert "../" + name.removeprefix("audit/") in " ".join(sources(path, "markdown"))
+    assert bundles_in(path), "an audit holds checks"
+    if name not in OLD:
+        assert max(lengths(path)) <= AUDIT_CELL
 
 
-def test_the_chapters_on_the_paper_have_a_limit_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "THEORY", 40)
-    for name in ("part", "audit/part", "peers"):
-        notebook(tmp_path / f"{name}.ipynb", "\n".join(["x = 1"] * 20))
-    assert limits.theory_problems(tmp_path) == []
-    notebook(tmp_path / "audit" / "part.ipynb", "\n".join(["x = 1"] * 21))
-    assert limits.theory_problems(tmp_path) == [
-        Problem("theory", "all", "41 lines of code, at most 40")
-    ]
-
-
-def test_story_and_audit_link_to_one_another(tmp_path):
-    (tmp_path / "claims.tsv").write_text("id\tchapter\na\tpart\n")
-    notebook(tmp_path / "part.ipynb", "x", prose="See {doc}`audit/part`.")
-    assert limits.audit_problems(tmp_path) == [Problem("audit", "part", "has no audit/part")]
-    notebook(
-        tmp_path / "audit" / "part.ipynb", "x", checks=1, prose="See {doc}`the story <../part>`."
-    )
-    assert limits.audit_problems(tmp_path) == []
-    notebook(tmp_path / "part.ipynb", "x")
-    notebook(tmp_path / "audit" / "part.ipynb", "x", prose="See the story.", tags=())
-    assert [(p.what, p.where) for p in limits.audit_problems(tmp_path)] == [
-        ("audit", "audit/part"),
-        ("folded", "audit/part"),
-        ("link", "audit/part"),
-        ("link", "part"),
-    ]
-
-
-def row(name, verdict):
-    return Row(name, "part", "", "step", "", "", ({"verdict": verdict, "kind": "identity"},))
-
-
-@pytest.mark.parametrize(
-    ("groups", "says"),
-    [
-        ([("a b", "")], []),
-        ([("a c", "")], ["one statement, different verdicts: a holds, c fails"]),
-        ([("a c", "two readings")], []),
-        ([("a b", "two readings")], ["gives a reason for verdicts that do not differ"]),
-        ([("a x", "")], ["is in same.tsv, but no row of claims.tsv"]),
-        ([("a b", ""), ("b a", "")], ["stands in two groups of same.tsv"] * 2),
-        ([("a", "")], ["is alone in its group"]),
-    ],
-)
-def test_rows_that_say_the_same_have_one_verdict_or_a_reason(groups, says):
-    rows = [row("a", "holds"), row("b", "holds"), row("c", "fails")]
-    found = limits.same_problems(rows, [{"ids": ids, "why": why} for ids, why in groups])
-    assert [p.says for p in found] == says
-
-
-def test_the_old_language_is_noticed(tmp_path):
-    notebook(tmp_path / "new.ipynb", "x", checks=2)
-    assert limits.language_problems(tmp_path) == []
-    stored = v4.new_output("display_data", data={MIME: {"ids": ["a"], "anchor": "a"}})
-    nbformat.write(
-        v4.new_notebook(cells=[v4.new_code_cell("x", outputs=[stored])]), tmp_path / "old.ipynb"
-    )
-    assert [p.where for p in limits.language_problems(tmp_path)] == ["old"]
+def test_every_chapter_about_the_paper_has_an_audit(book):
+    lines = (book / "claims.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert {f"audit/{line.split(chr(9))[1]}" for line in lines} <= {*AUDITS}
