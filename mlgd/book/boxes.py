@@ -131,7 +131,7 @@ def checks_in(notebook: str | Path) -> list[dict]:
     records = [r for bundle in bundles_in(notebook) for r in bundle.get("checks", [bundle])]
     agreement = {"holds": "agrees", "fails": "differs"}  # as the old language says it
     for record in records:
-        if record["kind"] == "measured":
+        if record.get("kind") == "measured":
             record["verdict"] = agreement.get(record["verdict"], record["verdict"])
     return records
 
