@@ -24,29 +24,10 @@ split, young = sp.symbols(
 )  # the bias's share of the injection, and of the contraction
 kappa = beta / mu
 
-SYMBOLS = {  # the names that `value` takes
-    "gamma": gamma,
-    "c": c,
-    "beta": beta,
-    "mu": mu,
-    "d0": d0,
-    "eps": eps,
-    "eta": eta,
-    "delta": delta,
-    "sigma": sigma,
-    "T": T,
-    "n": n,
-    "first": first,
-    "nu": nu,
-    "theta": theta,
-    "t": t,
-    "horizon": horizon,
-    "injection": injection,
-    "total": total,
-    "kink": kink,
-    "split": split,
-    "young": young,
-}
+_NAMES = "gamma c beta mu d0 eps eta delta sigma T n first nu theta t horizon injection total kink split young"
+_OWN = (gamma, c, beta, mu, d0, eps, eta, delta, sigma, T, n, first, nu, theta, t, horizon)
+_OWN += (injection, total, kink, split, young)
+SYMBOLS = dict(zip(_NAMES.split(), _OWN, strict=True))  # the names that `value` takes
 _ASCII = {symbol: name for name, symbol in SYMBOLS.items()}
 
 
@@ -162,6 +143,14 @@ EXECUTED_CONVEX = {
     * _Z
     * (c**2 / (beta * eps)) ** (gamma / 2),
 }
+# The one condition of the descent theorems for gamma > 2: the coarsest level's probability is at least LEAST. With the closed
+# form it is, for every step, up to these targets.
+LEAST = 4 * beta * eta
+_FIRST_SHARE = 2 ** (-(1 + gamma / 2) * first) / ((1 - 1 / RATIO) * beta)
+RANGE_CONVEX = (9 * (16 * d0) ** (gamma / 2 - 1) * _FIRST_SHARE) ** (2 / gamma)
+RANGE_STRONG = (
+    18 * 8 ** (gamma / 2 - 1) * mu ** (sp.Rational(1, 2) - gamma / 4) * _FIRST_SHARE
+) ** (4 / (gamma + 2))
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
 UPPER_STRONG = LAMBDA_PRIME * _LOG * _GRADIENT

@@ -83,8 +83,10 @@ def _loss(state: np.ndarray, curvature: float, d0: float) -> float:
 def _power(small: np.ndarray, n: int) -> np.ndarray:
     """(1 + small)^n - 1 by squaring, 1 + small never formed: steps as short as 2^-40 keep their digits."""
     out = np.zeros_like(small)
-    while n:
+    while True:
         if n & 1:
             out = out + small + small @ out
-        small, n = 2 * small + small @ small, n >> 1
-    return out
+        n >>= 1
+        if not n:
+            return out
+        small = 2 * small + small @ small

@@ -26,7 +26,6 @@ OLD = {
     "oracle": 17,
     "peers": 1,
     "schedule": 11,
-    "strongly_convex": 20,
     "audit/acceleration": 47,
     "audit/convex": 74,
     "audit/duality": 15,
@@ -34,7 +33,6 @@ OLD = {
     "audit/lower_bound": 24,
     "audit/oracle": 58,
     "audit/schedule": 36,
-    "audit/strongly_convex": 65,
 }
 REASONS: dict[str, str] = {}
 
