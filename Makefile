@@ -58,10 +58,8 @@ figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its au
 figure-large: $(READY) ## run the experiment's second size, 65536 x 4 million, resumable (half an hour on two idle cores)
 	$(BIN)/python -m mlgd.experiment.large --out book/data/large.json
 
-map: $(READY) ## compute the map of who wins where, its spot cells, the explorer's table and the races (about an hour)
-	$(BIN)/python -m mlgd.experiment.territory --out book/data/territory.json
+map: $(READY) ## compute the spot cells of the explorer's map and the races
 	$(BIN)/python -m mlgd.experiment.spots --out book/data/spots.json
-	$(BIN)/python -m mlgd.experiment.prices --out book/data/prices.json
 	$(BIN)/python -m mlgd.experiment.cases --out book/data/cases.json
 	$(BIN)/python -m mlgd.experiment.inhabitants --out book/data/inhabitants.json
 

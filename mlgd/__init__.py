@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .adversary import Adversary as Adversary
-    from .anchors import Telescope as Telescope
     from .audits import audit as audit
     from .descent import minimize as minimize
     from .estimates import estimate as estimate
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
     from .hierarchy import LevelError as LevelError
     from .jumps import Schedule as Schedule
     from .jumps import flow as flow
-    from .plans import compare as compare
-    from .plans import plan as plan
-    from .plans import tuned as tuned
+    from .planning import compare as compare
+    from .planning import plan as plan
+    from .plans import Plan as Plan
+    from .plans import Problem as Problem
     from .results import Result as Result
-    from .schemes import Plan as Plan
-    from .schemes import Problem as Problem
+    from .telescope import Telescope as Telescope
 
 __version__ = "0.2.0"
 
@@ -29,18 +28,17 @@ _HOMES = {
     "Adversary": "adversary",
     "Hierarchy": "hierarchy",
     "LevelError": "hierarchy",
-    "Plan": "schemes",
-    "Problem": "schemes",
+    "Plan": "plans",
+    "Problem": "plans",
     "Result": "results",
     "Schedule": "jumps",
-    "Telescope": "anchors",
+    "Telescope": "telescope",
     "audit": "audits",
-    "compare": "plans",
+    "compare": "planning",
     "estimate": "estimates",
     "flow": "jumps",
     "minimize": "descent",
-    "plan": "plans",
-    "tuned": "plans",
+    "plan": "planning",
 }
 
 __all__ = sorted(_HOMES)

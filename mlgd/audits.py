@@ -133,12 +133,11 @@ class Audit:
                 "beta": scale.beta.high,
                 "d0": far,
                 "mu": scale.mu.low,
-                "measures": scale.measures,
             }
         elif beta is None or d0 is None:
             raise ValueError("problem needs beta= and d0=, or what estimate(h, y0) returned")
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
-        return Problem(gamma=self.gamma, c=self.c, first=first, **given)
+        return Problem(gamma=self.gamma, c=self.c, first=first, measured=True, **given)
 
     def __repr__(self) -> str:
         rows = ["level        bias   increment      change       price  used"]
@@ -186,7 +185,12 @@ def audit(
     points, h = _points(h, points), h if levels is None else h.only(levels)
     referred = reference is not None
     truths = (
-        np.array([_truth(function("reference", reference), y) for y in points])
+        np.array(
+            [
+                _truth(function("reference(y), the exact gradient, or leave it out", reference), y)
+                for y in points
+            ]
+        )
         if referred
         else None
     )

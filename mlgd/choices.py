@@ -14,11 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .audits import audit
 from .curvature import tried
-from .estimates import estimate
 from .hierarchy import LevelError
-from .plans import compare
 from .results import Result
 from .runs import Run
 from .solvers import quasi_newton
@@ -299,28 +296,15 @@ class Choices(Survey):
             self.end(self.x, self.errors.tail, f"the gradient of {self.called} is zero")
 
     def otherwise(self) -> None:
-        """The cheapest plan on what was measured here, or a quasi-Newton method; neither may cost too much more than all so far."""
+        """A quasi-Newton method, which may not cost too much more than all so far."""
         since, allowed = self.meter.total, min(self.left, LAST * self.meter.total)
-        plan, before = None, self.estimate
-        try:
-            if self.dither:
-                raise ValueError("errors jump")
-            report = audit(self.h, [self.x], levels=self.h.levels[: self.i + 1])
-            problem = report.problem(estimate(report.of, self.x, self.rng, known=report))
-            plan = compare(problem, self.eps, on=report, promise="measured").plans[0]
-        except ValueError as why:
-            self.tell(f"steps do not get on, and no plan can be made ({why})")
-        self.booked("estimate", since)
-        since = self.meter.total
-        if plan is not None and plan.expected_cost <= allowed:
-            method, self.x = plan.method, self.run.part(plan, self.x, allowed)
-        else:
-            method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
-            most = int(min(MOST, allowed / self.cost(self.i)))
-            with suppress(LevelError):  # a trial went too far
-                for _ in quasi_newton(partial(self.h.value, self.level), memory, most):
-                    self.run.memory.step += 1
-            self.x = memory.y
+        before = self.estimate
+        method, memory = "quasi-Newton", SimpleNamespace(y=self.x)
+        most = int(min(MOST, allowed / self.cost(self.i)))
+        with suppress(LevelError):  # a trial went too far
+            for _ in quasi_newton(partial(self.h.value, self.level), memory, most):
+                self.run.memory.step += 1
+        self.x = memory.y
         self.booked(method, since)
         self.g = self.gradient(self.x)
         self.here = self.look(self.x, self.g)

@@ -1,24 +1,18 @@
 """minimize: from a hierarchy and a starting point to a result; and the methods that a plan may name.
 
-Each makes the steps of a run (see `mlgd.runs`): averaged and anchored descent, similar triangles, coarse to fine, and the
-corrected coarse model.
+Each makes the steps of a run (see `mlgd.runs`): averaged descent and similar triangles.
 """
 
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
-from .anchors import Telescope
 from .choices import chosen
 from .hierarchy import Hierarchy, positive
+from .plans import Plan
 from .results import Result, State
 from .runs import Method, Run
-from .schemes import Plan, Stage
-from .solvers import Gradient, nesterov, quasi_newton
-
-OVERSHOT = 0.5  # a move is shortened where the slope along it comes back this steep, as a share of the first slope
 
 
 def minimize(
@@ -100,18 +94,11 @@ def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
 def averaged(run: Run, memory: SimpleNamespace) -> None:
     """y <- y - eta g(y) and an average, with weights that grow by `plan.growth` per step.
 
-    The average is of the points where g was taken; with averaging 'tail' of the last `window` points reached. Anchored
-    descent is the same with the telescope anchored at the first point of every stage, and the last stage may be averaged.
+    The average is of the points where g was taken; with a window of the last `window` points reached.
     """
     plan, eta, decay = run.plan, run.plan.eta, 1.0 / run.plan.growth
-    anchored, opens = plan.method == "anchored", 0
-    reached = (
-        anchored or plan.averaging == "tail"
-    )  # points reached are averaged, and not before this step
-    if reached:
-        opens = plan.steps - (
-            plan.window if not anchored else (plan.averaging != "last") * plan.stages[-1].steps
-        )
+    reached = plan.window is not None  # points reached are averaged, and not before this step
+    opens = plan.steps - plan.window if reached else 0
     if not hasattr(
         memory, "sums"
     ):  # of the weighted points and of the weights, both over the latest weight
@@ -119,9 +106,6 @@ def averaged(run: Run, memory: SimpleNamespace) -> None:
     y, (total, mass) = memory.y, memory.sums
     spare = np.empty_like(y)
     for stage, telescope in run.stages_left():
-        if anchored:
-            memory.reference = memory.reference if memory.at else y
-            telescope = Telescope.anchored(telescope.h, telescope.p, at=memory.reference)
         sample = run.sampler(telescope)
         for _ in range(memory.at, stage.steps):
             move = eta * sample(y)
@@ -161,67 +145,7 @@ def accelerated(run: Run, memory: SimpleNamespace) -> None:
             run.made()
 
 
-def solved(run: Run, memory: SimpleNamespace, stage: Stage, gradient: Gradient) -> None:
-    """A deterministic solver on one stage, from where the one before ended."""
-    problem = run.plan.problem
-    if not memory.at:
-        memory.inner = SimpleNamespace(y=memory.y)
-    if stage.solver == "nesterov":
-        solver = nesterov(gradient, memory.inner, stage.steps, problem.beta, problem.mu)
-    else:
-        solver = quasi_newton(
-            gradient, memory.inner, stage.steps, stage.tolerance or 0.0, problem.beta
-        )
-    for _ in solver:
-        memory.y = memory.output = memory.inner.y
-        run.made()
-
-
-def refine(run: Run, memory: SimpleNamespace) -> None:
-    """Coarse to fine: a solver on each stage's level."""
-    for stage, telescope in run.stages_left():
-        solved(run, memory, stage, partial(run.value, telescope.prefix))
-        missed = stage.tolerance is not None and memory.inner.norm > stage.tolerance
-        if missed and stage is run.plan.stages[-1]:
-            run.buyer.broken = (
-                f"the solver left level {telescope.prefix} with a gradient of norm {memory.inner.norm:.3g} where "
-                f"{stage.tolerance:.3g} was planned: nothing is promised; give it more steps"
-            )
-
-
-def corrected(run: Run, memory: SimpleNamespace) -> None:
-    """Per stage one fine gradient at y, then a coarse solve of A_k(x) + [A_K - A_k](y) = 0 from there.
-
-    The next fine gradient judges the move: where the slope along it has turned and is steep, the move went too far (the coarse
-    model does not contract), and the run goes back along it to where the slope should vanish and looks again: damping.
-    """
-    for stage, _ in run.stages_left():
-        coarse, fine = stage.levels
-        if not memory.at:
-            g = run.value(fine, memory.y)
-            if (
-                memory.stage
-                and (back := float(np.vdot(g, memory.y - memory.origin)))
-                > OVERSHOT * -memory.slope
-                > 0
-            ):
-                memory.y = memory.origin + memory.slope / (memory.slope - back) * (
-                    memory.y - memory.origin
-                )
-                run.buyer.note("a coarse correction went too far and was shortened")
-                g = run.value(fine, memory.y)
-            memory.origin, memory.fine = memory.y, g
-            memory.tilt = g - run.value(coarse, memory.y)
-
-        def gradient(x, k=coarse):
-            # at the origin the tilted model has the fine gradient, which is known
-            return memory.fine if x is memory.origin else run.value(k, x) + memory.tilt
-
-        solved(run, memory, stage, gradient)
-        memory.slope = float(np.vdot(memory.fine, memory.y - memory.origin))
-
-
 def method_of(plan: Plan | None) -> Method:
     """What carries a plan out, or does without one; plans of other names are averaged descent."""
-    named = {"accelerated": accelerated, "refine": refine, "corrected": corrected}
+    named = {"accelerated": accelerated}
     return chosen if plan is None else named.get(plan.method, averaged)

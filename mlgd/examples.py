@@ -10,11 +10,11 @@ import numpy as np
 from .hierarchy import Hierarchy, function, positive
 
 if TYPE_CHECKING:
-    from .schemes import Problem
+    from .plans import Problem
 
 
 def _dyadic(gradient, evaluate, gamma, c, levels) -> Hierarchy:
-    function("gradient", gradient)
+    function("gradient(y), exact", gradient)
     gamma, c = positive("gamma", gamma), positive("c", c)
     return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
 
@@ -136,7 +136,7 @@ class HeatSource:
     @property
     def problem(self) -> "Problem":
         """What a plan needs; c from the level whose price lies highest above the law of prices."""
-        from .schemes import Problem
+        from .plans import Problem
 
         c = max(e * self.hierarchy.cost(k) ** (1 / 3) for k, e in self.errors.items())
         return Problem(beta=self.beta, mu=self.mu, d0=self.d0, gamma=3.0, c=c)

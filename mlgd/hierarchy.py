@@ -8,12 +8,10 @@ never trusted: whatever numpy can read is copied into a float array of the point
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
-
-Need = tuple[bool, int]  # (False, k) is A_k, (True, k) the increment at k as one shared evaluation
 
 
 class LevelError(ValueError):
@@ -34,53 +32,49 @@ def dyadic(k: int) -> float:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Hierarchy:
-    """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost(k)` the price of one evaluation.
+    """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost` the price of one evaluation.
 
-    `evaluate` may return anything that numpy reads: an array of numpy, JAX or torch, a list. It gets y read-only, and
-    what it returns is copied. `levels` are increasing integers, `accuracy(k)` bounds ||A_k - f|| (2^-k unless given),
-    `increment(k, y)` is A_k - A_{k-} where the two share work (k- is the level before k), then charged cost(k).
+    `evaluate` is deterministic: asked twice for the same level and point, it answers the same (levels that sample
+    freeze their sample). It may return anything that numpy reads, an array of numpy, JAX or torch, a list; it gets y
+    read-only, and what it returns is copied. `cost` is a function of the level, a list in the order of the levels or a
+    dict. `levels` are increasing integers, mesh sizes too. `accuracy(k)` bounds ||A_k - f||; plans need it, and assume
+    2^-k where it is not given. `exact` says that the finest level is the problem itself, f, and not an approximation.
 
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
     >>> h
-    Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy 1 to 0.125 (assumed: 2^-k))
+    Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy assumed: 2^-k)
     >>> h.value(2, np.zeros(2)), h.step(2, np.zeros(2)), h.step_cost(2)
     (array([0.25, 0.25]), array([-0.25, -0.25]), 72.0)
     """
 
     evaluate: Callable[[int, np.ndarray], np.ndarray]
-    cost: Callable[[int], float]
+    cost: Callable[[int], float] | Sequence[float] | Mapping[int, float]
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
-    increment: Callable[[int, np.ndarray], np.ndarray] | None = None
-    shared: frozenset[int] | None = field(
-        default=None, kw_only=True
-    )  # where `increment` holds: None is everywhere
+    exact: bool = False
 
     def __post_init__(self):
-        for name in ("evaluate", "cost", "accuracy", "increment"):
-            if getattr(self, name) is not None or name in ("evaluate", "cost"):
-                function(name, getattr(self, name))
-        vars(self).update(levels=_integers(self.levels), accuracy=self.accuracy or dyadic)
-        for name, table in (("price", self.cost), ("accuracy", self.accuracy)):
-            for k in self.levels:
-                positive(f"the {name} of level {k}", table(k))
-        for a, b in pairwise(self.levels):
-            if self.accuracy(b) > self.accuracy(a) * (1 + 1e-12):
-                raise ValueError(
-                    f"accuracy({b}) is larger than at the level before: accuracy(k) bounds the error of level k, "
-                    "which must not grow; order the levels from coarse to fine"
-                )
+        function("evaluate(k, y), the gradient at level k", self.evaluate)
+        vars(self).update(levels=_integers(self.levels))
+        vars(self).update(cost=_prices(self.cost, self.levels), accuracy=self.accuracy or dyadic)
+        function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
+        if not isinstance(self.exact, bool | np.bool_):
+            raise ValueError(f"exact must be True or False; got {shown(self.exact)}")
+        for k in self.levels:
+            positive(f"the price of level {k}", self.cost(k))
+        if self.accuracy is not dyadic:
+            self.accuracies()  # what was declared is checked now; 2^-k only where a plan asks for it
 
     def __repr__(self) -> str:
         first, last = self.levels[0], self.levels[-1]
         levels = [*self.levels[:3], "...", last] if len(self.levels) > 5 else self.levels
-        assumed = " (assumed: 2^-k)" if self.accuracy is dyadic else ""
-        return (
-            f"{type(self).__name__}(levels {' '.join(map(str, levels))}, "
-            f"price {self.cost(first):.3g} to {self.cost(last):.3g}, "
-            f"accuracy {self.accuracy(first):.3g} to {self.accuracy(last):.3g}{assumed}"
-            f"{', increments of their own' if self.increment is not None else ''})"
-        )
+        accuracy = "assumed: 2^-k"
+        if self.accuracy is not dyadic:
+            accuracy = f"{self.accuracy(first):.3g} to {self.accuracy(last):.3g}"
+        price = f"{self.cost(first):.3g} to {self.cost(last):.3g}"
+        ends = ", the finest exact" if self.exact else ""
+        said = f"levels {' '.join(map(str, levels))}, price {price}, accuracy {accuracy}{ends}"
+        return f"{type(self).__name__}({said})"
 
     # --- the ladder ---
 
@@ -89,46 +83,43 @@ class Hierarchy:
         i = self._index(k)
         return self.levels[i - 1] if i else None
 
-    def shares(self, k: int) -> bool:
-        """Whether the increment at k is one evaluation of the user's `increment`, and not two values."""
-        return self.increment is not None and (self.shared is None or k in self.shared)
-
-    def parts(self, k: int) -> tuple[Need, ...]:
-        """What the increment at k is made of: two values, coarse and fine, or one evaluation where the work is shared."""
-        previous = self.before(k)
-        if previous is None or self.shares(k):
-            return ((previous is not None, k),)
-        return (False, previous), (False, k)
-
     def step_cost(self, k: int) -> float:
-        """The price of one increment: two evaluations, or one where the work is shared."""
-        return sum(self.cost(j) for _, j in self.parts(k))
+        """The price of one increment: two evaluations, at the first level one."""
+        previous = self.before(k)
+        return self.cost(k) + (0.0 if previous is None else self.cost(previous))
+
+    def accuracies(self) -> np.ndarray:
+        """The accuracy of every level, checked: positive and never growing; zero at a finest level that is exact."""
+        given = self.accuracy is not dyadic
+        name = "accuracy" if given else "accuracy (assumed 2^-k: give accuracy=, or plan on audit)"
+        found = np.array(
+            [positive(f"the {name} of level {k}", self.accuracy(k)) for k in self.levels]
+        )
+        if (grown := np.flatnonzero(np.diff(found) > 1e-12 * found[:-1])).size:
+            raise ValueError(
+                f"accuracy({self.levels[grown[0] + 1]}) is larger than at the level before: accuracy(k) bounds "
+                "the error of level k, which must not grow; order the levels from coarse to fine"
+            )
+        found[-1] *= not self.exact
+        return found
 
     def level_for(self, delta: float) -> int:
         """The coarsest level whose accuracy is at most delta."""
-        delta = positive("delta", delta)
-        for k in self.levels:
-            if self.accuracy(k) <= delta * (1 + 1e-12):
-                return k
+        delta, offered = positive("delta", delta), self.accuracies()
+        fine = np.flatnonzero(offered <= delta * (1 + 1e-12))
+        if fine.size:
+            return self.levels[fine[0]]
         raise LevelError(
-            f"accuracy {delta:.3g} is needed and the finest level offers {self.accuracy(self.levels[-1]):.3g}: add "
-            f"levels (the next would be {self.levels[-1] + 1}) or ask for a larger eps"
+            f"accuracy {delta:.3g} is needed and the finest level offers {offered[-1]:.3g}: add levels "
+            f"finer than {self.levels[-1]}, or ask for a larger eps"
         )
 
     def only(self, levels: Iterable[int]) -> "Hierarchy":
-        """The ladder of these levels alone; where a level between was left out, increments are differences of values.
-
-        >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
-        >>> h.only([0, 3]).step_cost(3)
-        513.0
-        """
+        """The ladder of these levels alone; an increment reaches back to the level kept before."""
         levels = _integers(levels)
-        kept = [
-            k
-            for a, k in zip((None, *levels), levels, strict=False)
-            if a == self.before(k) and self.shares(k)
-        ]
-        return self._like(levels=levels, shared=frozenset(kept))
+        for k in levels:
+            self._index(k)
+        return self._like(levels=levels, exact=self.exact and levels[-1] == self.levels[-1])
 
     def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
         """The same levels with other accuracies, {level: accuracy}."""
@@ -151,8 +142,12 @@ class Hierarchy:
     # --- evaluations ---
 
     def point(self, y: np.ndarray) -> np.ndarray:
-        """A point as a float array of its own, refused if it is empty, a bare number or not finite; nothing is paid."""
+        """A point as a float array of its own, refused if it is no array of finite real numbers; nothing is paid."""
         try:
+            if np.iscomplexobj(y):
+                raise TypeError(
+                    "complex points have no gradient here: stack real and imaginary parts"
+                )
             point = np.array(y, dtype=float)
         except (TypeError, ValueError) as error:
             raise ValueError(
@@ -172,15 +167,11 @@ class Hierarchy:
         self._index(k)
         return taken(self.evaluate, k, y)
 
-    def part(self, need: Need, y: np.ndarray) -> np.ndarray:
-        """One evaluation: (False, k) is A_k(y), (True, k) the increment at k where the work is shared."""
-        shared, k = need
-        return taken(self.increment if shared else self.evaluate, k, y)
-
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
-        """The increment A_k(y) - A_{k-}(y); at the first level A_k(y) itself."""
-        *coarse, fine = (self.part(need, y) for need in self.parts(k))
-        return fine - coarse[0] if coarse else fine
+        """The increment A_k(y) - A_{k-}(y), k- the level before k; at the first level A_k(y) itself."""
+        previous = self.before(k)
+        fine = taken(self.evaluate, k, y)
+        return fine if previous is None else fine - taken(self.evaluate, previous, y)
 
 
 FLOAT = np.dtype(float)
@@ -202,43 +193,45 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         value = raw.copy() if fresh else raw
     else:
         value = _converted(raw, k, y.shape)
-    wrong = ""
     if value.shape != y.shape:
-        wrong = (
-            f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
+        raise LevelError(
+            f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate",
+            k,
         )
     # vdot is a fifth of isfinite, and unlike dot it does not warn where the square of a large value overflows
-    elif not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        wrong = "a non-finite value at the point given: mend that level or drop it"
-    if wrong:
-        raise LevelError(f"level {k} returned {wrong}", k)
+    if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
+        raise LevelError(
+            f"level {k} returned a non-finite value at the point given: mend that level or drop it",
+            k,
+        )
     return value
 
 
 def _converted(raw, k: int, shape: tuple[int, ...]) -> np.ndarray:
     """What a level returned as a new float array; pairs, complex numbers and text are refused with a sentence."""
-    wrong, cause = "", None
     if raw is None:
-        wrong = "None: return the gradient (is a return statement missing?)"
-    elif isinstance(raw, tuple) and len(raw) == 2 and np.ndim(raw[0]) == 0 and np.ndim(raw[1]) > 0:
-        wrong = "a pair, as (loss, gradient) would be: return the gradient alone (give the loss to minimize as loss=)"
-    else:
-        try:
-            read = np.asarray(raw)
-            if read.dtype.kind not in "fiubO":
-                raise TypeError(f"its entries are of type {read.dtype}")
-            return np.array(read, dtype=float)
-        except Exception as error:  # whatever the object's own conversion raises
-            wrong = f"a {type(raw).__name__} that is no array of real numbers ({error}): return an array of shape {shape}"
-            cause = error
-    raise LevelError(f"level {k} returned {wrong}", k) from cause
+        raise LevelError(f"level {k} returned None: return the gradient (no return statement?)", k)
+    if isinstance(raw, tuple) and sorted(np.ndim(part) > 0 for part in raw) == [False, True]:
+        raise LevelError(
+            f"level {k} returned a pair, as (loss, gradient) or (gradient, loss) would be: return the "
+            "gradient alone (give the loss to minimize as loss=)",
+            k,
+        )
+    try:
+        read = np.asarray(raw)
+        if read.dtype.kind not in "fiubO":
+            raise TypeError(f"its entries are of type {read.dtype}")
+        return np.array(read, dtype=float)
+    except Exception as error:  # whatever the object's own conversion raises
+        kind = f"a {type(raw).__name__} that is no array of real numbers ({error})"
+        raise LevelError(f"level {k} returned {kind}: return shape {shape}", k) from error
 
 
 def _integers(levels: Iterable[int]) -> tuple[int, ...]:
     """Levels as increasing integers; numbers that are not integers are refused, not cut."""
     try:
-        given = () if isinstance(levels, str | bytes) else tuple(levels)
-        if isinstance(levels, str | bytes) or any(isinstance(k, bool | np.bool_) for k in given):
+        given = tuple(levels)
+        if any(isinstance(k, bool | np.bool_) for k in given):
             raise TypeError
         out = tuple(map(operator.index, given))
     except TypeError:
@@ -248,29 +241,34 @@ def _integers(levels: Iterable[int]) -> tuple[int, ...]:
     return out
 
 
-# --- what is given by hand, or the sentence that refuses it ---
+def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
+    """Prices as a function of the level: from a function, a dict, or a list in the order of the levels."""
+    if np.shape(cost) == (len(levels),):
+        cost = dict(zip(levels, cost, strict=True))
+    if not isinstance(cost, Mapping):
+        return function(
+            "cost(k), the price of one evaluation, or one price per level in a list or dict", cost
+        )
+    if missing := [k for k in levels if k not in cost]:
+        raise ValueError(f"cost must have a price for every level; got none for {missing}")
+    return {k: cost[k] for k in levels}.__getitem__
 
-SIGNATURES = {
-    "evaluate": "evaluate(k, y), the gradient at level k",
-    "cost": "cost(k), the price of one evaluation at level k",
-    "accuracy": "accuracy(k), a bound on the error of level k, or leave it out",
-    "increment": "increment(k, y), the gradient at level k less the one before, or leave it out",
-    "gradient": "gradient(y), exact",
-    "reference": "reference(y), the exact gradient, or leave it out",
-}
+
+# --- what is given by hand, or the sentence that refuses it ---
 
 
 def shown(given) -> str:
     """What was given, for a sentence: itself if that is short, else its type."""
     text = repr(given)
-    return (
-        text if len(text) <= 60 and "\n" not in text else f"a value of type {type(given).__name__}"
-    )
+    short = len(text) <= 60 and "\n" not in text
+    return text if short else f"a value of type {type(given).__name__}"
 
 
-def function(name: str, given: Callable) -> Callable:
+def function(signature: str, given: Callable) -> Callable:
+    """A function, told by its signature and what it returns: `cost(k), the price of one evaluation`."""
     if not callable(given):
-        raise ValueError(f"{name} must be a function; got {shown(given)}: give {SIGNATURES[name]}")
+        name = signature.split("(")[0]
+        raise ValueError(f"{name} must be a function; got {shown(given)}: give {signature}")
     return given
 
 

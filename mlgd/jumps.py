@@ -14,7 +14,6 @@ from numbers import Integral, Real
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, generator
-from .lazy import formulas as F
 from .purchases import Meter
 from .results import Result
 
@@ -134,6 +133,8 @@ def proposition_schedule(
     """
     if not (mu > 0 and eps > 0 and relax > 0):
         raise ValueError(f"mu, eps and relax must be positive; got {mu!r}, {eps!r} and {relax!r}")
+    from . import formulas as F  # here, because sympy is slow to load
+
     at = lambda name, t: F.value(F.SCHEDULE[name], mu=mu, eps=eps, horizon=1 / mu, t=t)  # noqa: E731
     ends = {name: at(name, 1 / mu) for name in F.SCHEDULE}
     growth = {name: mu * math.log(at(name, 0.0) / ends[name]) for name in F.SCHEDULE}
@@ -180,7 +181,7 @@ def flow(
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function; got a value of type {type(loss).__name__}")
     y, rng, meter, rows = h.point(y0), generator(rng), Meter(h), []
-    bought = [[k for _, k in h.parts(j)] for j in schedule.levels]
+    bought = [[k for k in (h.before(j), j) if k is not None] for j in schedule.levels]
     mean, far, now, events = y.copy(), FAR * (1 + float(np.abs(y).max())), 0.0, 0
 
     def record() -> None:

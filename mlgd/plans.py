@@ -1,133 +1,234 @@
-"""From a problem and a target accuracy to hyperparameters and a bill, before anything runs."""
+"""What is known before running, a Problem, and what is to be run, a Plan: stages, an error budget and a bill.
+
+A plan is correct as executed: steps are whole, the finest level is one that exists, an increment is two evaluations, and
+all of it is inside `expected_cost` and the error budget. `mlgd.planning` makes plans.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .hierarchy import positive
-from .lazy import formulas as F
-from .oracle import Telescope
-from .planners import on_ladder
-from .refine import coarse_to_fine
-from .schemes import Budget as Budget
-from .schemes import NotApplicable, Plan, Problem
-from .schemes import Stage as Stage
-from .searching import Ladder
-from .theorems import call_bound as call_bound
-from .theorems import ideal
+from .hierarchy import Hierarchy, first_level, positive
+from .telescope import Telescope
 
-PROMISES = ("proved", "quadratic", "measured")
-METHODS = (
-    "multilevel",
-    "fixed",
-    "accelerated",
-    "scheduled",
-)  # the paper's, which can be planned without a ladder
-LADDER_METHODS = (*METHODS, "refine", "anchored", "corrected")
+SAID = {
+    "proved": "mean loss at most {eps:g} (proved: {guarantee})",
+    "estimate": "mean loss about {eps:g} (an estimate from measured inputs: {guarantee})",
+    "none": "nothing is promised ({guarantee})",
+}
 
 
-def plan(
-    problem: Problem,
-    eps: float,
-    method: str = "multilevel",
-    eta: float | None = None,
-    on=None,
-    promise: str = "proved",
-) -> Plan:
-    """Hyperparameters that reach mean loss eps, and what they cost.
+class NotApplicable(ValueError):
+    """A method can't be planned for this problem, target or ladder; the message says why and what to do."""
 
-    'multilevel' and 'fixed' follow the paper's Theorem 1: part (b) when mu > 0 and eps <= mu d0^2, part (a) otherwise.
-    'accelerated' runs the method of similar triangles with constants proved in the chapter on acceleration,
-    restarted under strong convexity; 'scheduled' is the discrete form of the paper's Proposition 2 (mu > 0).
 
-    on: a Hierarchy, or the report of `audit`: levels, prices and accuracies are then its own, the steps, the levels and
-    the probabilities are chosen by price, and expected_cost is the mean of what a run pays. Then 'refine' (deterministic,
-    coarse to fine), 'anchored' and 'corrected' can be planned too.
-    promise: 'proved'; 'quadratic', exact worst case over quadratics of the class; 'measured', for this instance by
-    problem.measures, an estimate.
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is known before running: smoothness, distance to a minimizer, and the law of prices (c/accuracy)^gamma.
 
-    >>> p = plan(Problem(beta=1, d0=1, gamma=3, c=1), eps=0.25)
-    >>> p.steps, p.eta, p.delta, p.averaging, p.budget.total <= p.eps
-    (64, 0.25, 0.015625, 'uniform', True)
+    mu > 0 makes it strongly convex. `first` is the coarsest level on offer, the paper's k_min unless given. `measured`:
+    some of these numbers are, so that plans are estimates.
+
+    >>> Problem(beta=1, d0=2, gamma=3, c=0.5).regime
+    'HTMC'
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(
-            f"plan needs a Problem; got {type(problem).__name__}: "
-            + (
-                "use report.problem(beta=, d0=, mu=)"
-                if hasattr(problem, "hierarchy")
-                else "build one, Problem(...)"
+
+    beta: float
+    d0: float
+    gamma: float
+    c: float
+    mu: float = 0.0
+    first: int | None = None
+    measured: bool = field(default=False, repr=False)
+
+    def __post_init__(self):
+        for name in ("beta", "d0", "gamma", "c"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        number = isinstance(self.mu, int | float) or hasattr(self.mu, "dtype")
+        if not number or not 0 <= self.mu <= self.beta:
+            raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
+        object.__setattr__(self, "mu", float(self.mu))
+        if self.first is None:
+            object.__setattr__(self, "first", first_level(self.c))
+        elif not isinstance(self.first, int) or isinstance(self.first, bool):
+            raise ValueError(f"first must be a level, an integer; got {self.first!r}")
+
+    @property
+    def regime(self) -> str:
+        """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
+        return "MC" if self.gamma == 2 else ("HTMC" if self.gamma > 2 else "ETMC")
+
+    def prices(self, delta: float) -> Hierarchy:
+        """The dyadic ladder this problem assumes, down to accuracy delta: prices only, nothing to evaluate."""
+        finest = math.ceil(-math.log2(positive("delta", delta)))
+        if 2.0 ** (1 - finest) <= delta * (1 + 1e-12):  # delta is a level's accuracy up to rounding
+            finest -= 1
+        levels = range(self.first, max(self.first, finest) + 1)
+        return Hierarchy(_no_gradient, lambda k: (self.c * 2.0**k) ** self.gamma, levels)
+
+    def step(self, eps: float, eta: float | None) -> float:
+        """The step, at most 1/(4 beta) and d0^2/eps as the one-step lemma and the rounding of T need."""
+        for name, most in (("1/(4 beta)", 1 / (4 * self.beta)), ("d0^2/eps", self.d0**2 / eps)):
+            if eta is not None and eta > most * (1 + 1e-12):
+                raise ValueError(
+                    f"the step must be at most {name} = {most:.4g}; got {eta:.4g}: take a smaller eta"
+                )
+        return min(1 / (4 * self.beta), self.d0**2 / eps) if eta is None else eta
+
+
+def _no_gradient(k, y):
+    raise NotImplementedError("a plan's ladder has prices only; run the plan on a Hierarchy")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of steps with one oracle: a bias of at most delta, a noise of at most sigma per call.
+
+    Without `levels` the oracle is the paper's closed form for delta and sigma; with them, these levels (others of the
+    ladder are left out) with these probabilities. A call costs `price` on average. `most` bounds what any call costs;
+    without a ladder, the mean.
+    """
+
+    steps: int
+    delta: float
+    sigma: float
+    price: float = math.nan
+    most: float = math.nan
+    levels: tuple[int, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+
+    @property
+    def total(self) -> float:
+        """The mean price of all its steps."""
+        return self.steps * self.price
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How the target is split: what the horizon, the bias and the noise may each cost in loss."""
+
+    horizon: float
+    bias: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        return self.horizon + self.bias + self.noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Hyperparameters and a bill. `delta` and `sigma` are those of the last stage, the finest one.
+
+    The output is the mean of the points where a gradient was taken, with weights that grow by `growth` per step; with a
+    `window` the mean of so many last points reached (1: the last point, as of the accelerated scheme).
+    """
+
+    method: str
+    eta: float
+    stages: tuple[Stage, ...]
+    problem: Problem | None = None
+    eps: float = math.nan
+    promise: str = "none"  # 'proved', 'estimate' or 'none'
+    guarantee: str = "set by hand"
+    growth: float = 1.0
+    window: int | None = None
+    budget: Budget | None = None
+    accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
+
+    @classmethod
+    def by_hand(
+        cls, telescope: Telescope, eta: float, steps: int, window: int | None = None
+    ) -> "Plan":
+        """Your own probabilities, step and number of steps; it promises nothing.
+
+        >>> from mlgd.examples import biased
+        >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+        >>> p = Plan.by_hand(Telescope(h, [1.0, 0.5, 0.1]), eta=0.5, steps=20)
+        >>> p.steps, p.expected_cost, p.promised
+        (20, 1888.0, 'nothing is promised (set by hand)')
+        """
+        if not isinstance(telescope, Telescope):
+            raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
+        for name, number in {"steps": steps, "window": steps if window is None else window}.items():
+            if isinstance(number, bool) or number != math.floor(positive(name, number)):
+                raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
+        if window is not None and window > steps:
+            raise ValueError(
+                f"the window must be at most the number of steps, {steps}; got {window}"
             )
+        h, levels = telescope.h, telescope.levels
+        price, most = telescope.expected_cost(), float(sum(map(h.cost, levels)))
+        stage = Stage(
+            int(steps), math.nan, math.nan, price, most, levels, tuple(telescope.p.tolist())
         )
-    eps = positive("eps", eps)
-    if promise not in PROMISES:
-        raise ValueError(f"promise must be one of {PROMISES}; got {promise!r}")
-    allowed = METHODS if on is None else LADDER_METHODS
-    if method not in allowed:
-        more = f"; {LADDER_METHODS[len(METHODS) :]} need a ladder, on=h" if on is None else ""
-        raise ValueError(f"method must be one of {allowed}{more}; got {method!r}")
-    if method == "scheduled" and not problem.mu:
-        raise NotApplicable(
-            "the scheduled method needs strong convexity: give the problem a mu > 0, or use 'multilevel'"
-        )
-    if eta is not None:
-        eta = positive("eta", eta)
-    if on is None:
-        if promise != "proved":
-            raise ValueError(f"promise={promise!r} needs a ladder: give on=h, or on=report")
-        return ideal(problem, eps, method, eta)
-    if method not in METHODS:
-        return coarse_to_fine(problem, eps, method, on, promise)
-    return on_ladder(problem, eps, method, eta, Ladder.of(on), promise)
+        return cls(method="by hand", eta=positive("eta", eta), stages=(stage,), window=window)
 
+    @property
+    def steps(self) -> int:
+        return sum(s.steps for s in self.stages)
 
-def tuned(
-    problem: Problem,
-    eps: float,
-    telescope: Telescope,
-    eta: float,
-    steps: int,
-    window: int | None = None,
-) -> Plan:
-    """A plan set by hand: your own probabilities, step and number of steps. It promises nothing.
+    @property
+    def delta(self) -> float:
+        return self.stages[-1].delta
 
-    The output averages the last `window` points, or without one the late iterates (weights e^(mu t/2) in flow time, as in
-    the paper's Proposition 2).
+    @property
+    def sigma(self) -> float:
+        return self.stages[-1].sigma
 
-    >>> from mlgd import Telescope
-    >>> from mlgd.examples import biased
-    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
-    >>> p = tuned(Problem(beta=1, mu=1, d0=1, gamma=3, c=1), 0.1, Telescope(h, [1.0, 0.5, 0.1]), eta=0.5, steps=20)
-    >>> p.steps, p.expected_cost, p.promised
-    (20, 1888.0, 'nothing is promised (set by hand)')
-    """
-    eps, eta = positive("eps", eps), positive("eta", eta)
-    for name, number in {"steps": steps, **({} if window is None else {"window": window})}.items():
-        if isinstance(number, bool) or number != math.floor(positive(name, number)):
-            raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
-    if window is not None and window > steps:
-        raise ValueError(f"the window must be at most the number of steps, {steps}; got {window}")
-    if not eta < 2 / problem.beta:
-        raise ValueError(f"the step must be below 2/beta = {2 / problem.beta:.4g}; got {eta:.4g}")
-    ladder = Ladder.of(telescope.h)
-    chain = [ladder.h.levels.index(k) for k in telescope.levels]
-    known = {
-        "eta": eta,
-        "expected_cost": steps * telescope.expected_cost(),
-        "guarantee": "set by hand",
-    }
-    late = {"averaging": "exponential", "growth": 1 / (1 - eta * problem.mu / 2)}
-    known |= late if window is None else {"averaging": "tail", "window": int(window)}
-    return ladder.plan(
-        problem, eps, "tuned", "none", [ladder.stage(steps, chain, telescope.p)], **known
-    )
+    @property
+    def expected_cost(self) -> float:
+        """The mean of what a run on this ladder pays."""
+        return float(sum(s.total for s in self.stages))
+
+    @property
+    def cost_bound(self) -> float:
+        """What no run pays more than; without a ladder, a bound of the mean."""
+        return float(sum(s.steps * s.most for s in self.stages))
+
+    @property
+    def averaging(self) -> str:
+        """'uniform', 'geometric', 'tail' or 'last'."""
+        if self.window is None:
+            return "uniform" if self.growth == 1 else "geometric"
+        return "last" if self.window == 1 else "tail"
+
+    @property
+    def promised(self) -> str:
+        """What may be said of a run that made all steps, in one sentence."""
+        return SAID[self.promise].format(eps=self.eps, guarantee=self.guarantee)
+
+    def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
+        """The oracle a stage runs on a hierarchy."""
+        if stage.levels is not None:
+            return Telescope(h, dict(zip(stage.levels, stage.probabilities, strict=True)))
+        return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma)
+
+    def __str__(self) -> str:
+        last, count = self.stages[-1], len(self.stages)
+        output = "last point" if self.window == 1 else f"{self.averaging} average"
+        rows = [
+            f"{self.method}, eps = {self.eps:g}: {self.steps} steps of {self.eta:.3g}, {output}",
+            f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call"
+            + (f"   (the last of {count} stages)" if count > 1 else ""),
+        ]
+        if last.levels is not None:
+            drawn = zip(last.levels, last.probabilities, strict=True)
+            rows.append("  levels drawn   " + "  ".join(f"{k}: {p:.3g}" for k, p in drawn))
+        if (b := self.budget) is not None:
+            parts = f"{b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise"
+            rows.append(f"  error budget   {parts} = {b.total:.3g}")
+        word = "mean at most" if last.levels is None else "never above"
+        rows.append(f"  expected price {self.expected_cost:.4g}   {word} {self.cost_bound:.4g}")
+        rows.append(f"  promise        {self.promised}")
+        if self.problem is not None and self.eps >= self.problem.beta * self.problem.d0**2 / 2:
+            rows.append("  ! the start already has loss at most eps (eps >= beta d0^2 / 2)")
+        return "\n".join(rows)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Every method's plan for one problem and target, cheapest first; `left_out` says why a method has none."""
 
-    problem: Problem
-    eps: float
     plans: tuple[Plan, ...]
     left_out: dict[str, str]
 
@@ -138,61 +239,24 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether the telescope pays, and if not, what to use."""
-        ours = {"multilevel", "accelerated", "scheduled", "anchored"}
-        telescopes = [p for p in self.plans if p.method in ours]
-        others = [p for p in self.plans if p.method not in ours]
-        if not telescopes or not others:
-            return f"{'nothing else' if telescopes else 'no telescope'} can be planned here: use {self.best.method!r}"
-        first, rival = telescopes[0], others[0]
-        if first is self.best:
-            times = rival.expected_cost / first.expected_cost
-            return f"the telescope pays: {first.method!r} is {times:.3g} times cheaper than {rival.method!r}"
-        times = first.expected_cost / rival.expected_cost
-        return f"the telescope does not pay: {rival.method!r} is {times:.3g} times cheaper than {first.method!r}"
-
-    def multiplier(self, method: str) -> float | None:
-        """What the paper says the method's bound is, over multilevel descent's (None where it says nothing)."""
-        if method == "multilevel":
-            return 1.0
-        p = self.problem
-        column = "strong" if p.mu > 0 and self.eps <= p.mu * p.d0**2 else "convex"
-        expression = F.MULTIPLIER.get((method, column), {}).get(p.regime)
-        if expression is None:
-            return None
-        return F.value(expression, beta=p.beta, mu=p.mu, d0=p.d0, eps=self.eps, gamma=p.gamma)
+        """Whether the telescope pays: the cheapest method that uses one against the fixed level."""
+        prices = {p.method: p.expected_cost for p in self.plans}
+        fixed = prices.pop("fixed", None)
+        if fixed is None or not prices:
+            other = "no fixed level" if prices else "no telescope"
+            return f"{other} can be planned here: use {self.best.method!r}"
+        method = min(prices, key=prices.__getitem__)
+        times = fixed / prices[method]
+        if times >= 1:
+            return f"the telescope pays: {method!r} is {times:.3g} times cheaper than 'fixed'"
+        return (
+            f"the telescope does not pay: 'fixed' is {1 / times:.3g} times cheaper than {method!r}"
+        )
 
     def __str__(self) -> str:
-        base = next(
-            (p.expected_cost for p in self.plans if p.method == "multilevel"),
-            self.best.expected_cost,
-        )
-        rows = ["method        expected price   over multilevel   the paper's multiplier"]
+        rows = ["method        expected price   over the cheapest"]
         for p in self.plans:
-            m = self.multiplier(p.method)
-            said = "-" if m is None else f"{m:.3g}"
-            rows.append(
-                f"{p.method:12s}  {p.expected_cost:14.4g}   {p.expected_cost / base:15.3g}   {said:>22s}"
-            )
+            times = p.expected_cost / self.best.expected_cost
+            rows.append(f"{p.method:12s}  {p.expected_cost:14.4g}   {times:17.3g}")
         rows += [f"{method:12s}  left out: {why}" for method, why in self.left_out.items()]
         return "\n".join([*rows, self.verdict])
-
-
-def compare(problem: Problem, eps: float, on=None, promise: str = "proved") -> Comparison:
-    """Every method's predicted price, cheapest first, with the paper's multipliers; `.verdict` says whether a telescope pays.
-
-    >>> ranked = compare(Problem(beta=1, mu=0.01, d0=1, gamma=3, c=1), eps=1e-3)
-    >>> [p.method for p in ranked.plans]
-    ['scheduled', 'accelerated', 'multilevel', 'fixed']
-    """
-    plans, left_out = [], {}
-    for method in METHODS if on is None else LADDER_METHODS:
-        try:
-            plans.append(plan(problem, eps, method, on=on, promise=promise))
-        except NotApplicable as why:
-            left_out[method] = str(why)
-    if not plans:
-        raise NotApplicable(
-            "no method can be planned: " + "; ".join(f"{m}: {why}" for m, why in left_out.items())
-        )
-    return Comparison(problem, eps, tuple(sorted(plans, key=lambda p: p.expected_cost)), left_out)

@@ -6,8 +6,8 @@ import numpy as np
 
 from .checkpoints import digest
 from .hierarchy import Hierarchy, LevelError, taken
-from .oracle import Telescope
 from .results import log
+from .telescope import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many calls at once; stopping early does not change them
 SLACK = 1 + 1e-9  # rounding in what two levels may differ by
@@ -62,9 +62,9 @@ class Journal:
     def __init__(self, tell: Callable[[], None]):
         self.names, self.values, self.at, self.tell = [], [], 0, tell
 
-    def value(self, level: Callable, k: int, y: np.ndarray, shared: bool) -> np.ndarray:
+    def value(self, level: Callable, k: int, y: np.ndarray) -> np.ndarray:
         """The next one, if it is this, or an evaluation."""
-        name = digest(f"{shared} {k} ".encode(), y.tobytes())
+        name = digest(f"{k} ".encode(), y.tobytes())
         if self.names[self.at : self.at + 1] == [name]:
             self.at += 1
             return self.values[self.at - 1].copy()
@@ -101,25 +101,22 @@ class Buyer:
         self.notes: list[str] = []  # what went wrong without ending the run
         self.broken = ""  # two levels that were seen to break their declared accuracies
 
-    def value(self, k: int, y: np.ndarray, shared: bool = False, fresh: bool = True) -> np.ndarray:
-        """A_k(y), or the increment that shares work, paid for and checked; not `fresh`: used before the next one is bought."""
+    def value(self, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
+        """A_k(y), paid for and checked; not `fresh`: used before the next one is bought."""
         self.meter.charge(k)
-        if y is self.start and k == self.opening and not shared:
+        if y is self.start and k == self.opening:
             return self.opened.copy() if fresh else self.opened
-        level = self.h.increment if shared else self.h.evaluate
-        return (
-            taken(level, k, y, fresh)
-            if self.journal is None
-            else self.journal.value(level, k, y, shared)
-        )
+        if self.journal is not None:
+            return self.journal.value(self.h.evaluate, k, y)
+        return taken(self.h.evaluate, k, y, fresh)
 
-    def values(self, needs: Sequence[tuple[bool, int]], y: np.ndarray) -> list[np.ndarray]:
-        """Several levels at one point, on the executor if there is one: (True, k) is the increment that shares work."""
+    def values(self, needs: Sequence[int], y: np.ndarray) -> list[np.ndarray]:
+        """Several levels at one point, on the executor if there is one."""
         if self.meter.limit < np.inf:
-            self.meter.afford(*(k for _, k in needs))
+            self.meter.afford(*needs)
         out = self._together(needs, y) if self.executor is not None and len(needs) > 1 else None
         if out is None:
-            out = [self.value(k, y, shared) for shared, k in needs]
+            out = [self.value(k, y) for k in needs]
         if not self.broken:
             self._watch(needs, out)
         return out
@@ -128,8 +125,7 @@ class Buyer:
         """All at once on the executor; None if it broke, and all is evaluated here from now on."""
         futures, paid = [], needs
         try:
-            levels = [(self.h.increment if shared else self.h.evaluate, k) for shared, k in needs]
-            futures = [self.executor.submit(taken, level, k, y) for level, k in levels]
+            futures = [self.executor.submit(taken, self.h.evaluate, k, y) for k in needs]
             return [future.result() for future in futures]
         except LevelError:
             raise
@@ -141,7 +137,7 @@ class Buyer:
             self.executor, paid = None, ()  # what is evaluated again is paid for once
             return None
         finally:
-            for _, k in paid:
+            for k in paid:
                 self.meter.charge(k)
             for future in futures:
                 future.cancel()
@@ -149,9 +145,9 @@ class Buyer:
     def _watch(self, needs, values) -> None:
         """Two levels differ by at most the sum of their accuracies; one that does not voids the promise."""
         last = None
-        for (shared, k), value in zip(needs, values, strict=True):
-            if shared or last is not None:
-                j, moved = (self.h.before(k), value) if shared else (last[0], value - last[1])
+        for k, value in zip(needs, values, strict=True):
+            if last is not None:
+                j, moved = last[0], value - last[1]
                 allowed, apart = (
                     SLACK * (self.accuracy[j] + self.accuracy[k]),
                     float(np.vdot(moved, moved)) ** 0.5,
@@ -165,7 +161,7 @@ class Buyer:
                     )
                     log.warning("%s", self.broken)
                     return
-            last = last if shared else (k, value)
+            last = k, value
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
@@ -183,28 +179,27 @@ class Sampler:
         drawn: dict | None = None,
     ):
         self.buyer, self.telescope, self.rng = buyer, telescope, rng
-        self.prefix, self.kept = (
-            telescope.prefix,
-            getattr(telescope, "kept", None),
-        )  # what an anchored one knows
+        self.prefix = telescope.prefix
         self.refill()
         if drawn is not None:
             self.at = drawn["at"]
-            if self.kept is not None:
-                self.kept |= {(shared, k): value for shared, k, value in drawn["kept"]}
 
     def refill(self) -> None:
         self.state, self.at = self.rng.bit_generator.state, 0
         self.hits = self.rng.random((BLOCK, self.telescope.random.size)) < self.telescope.random
-        plain = self.prefix is not None and self.kept is None
-        self.any = self.hits.any(axis=1).tolist() if plain else [True] * BLOCK
+        certain = self.prefix is not None
+        self.any = self.hits.any(axis=1).tolist() if certain else [True] * BLOCK
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """One draw at y; to be used before the next one."""
         if self.at == BLOCK:
             self.refill()
         if self.any[self.at]:
-            value = self.telescope.combine(y, self.hits[self.at], self.buyer.values).value
+            levels, weights = self.telescope.recipe(self.hits[self.at])
+            values = self.buyer.values(levels, y)
+            value = np.zeros_like(y)
+            for weight, one in zip(weights, values, strict=True):
+                value += weight * one
         else:
             value = self.buyer.value(self.prefix, y, fresh=False)
         self.at += 1  # only now: a level that failed meets the same coins when the run is resumed
@@ -212,6 +207,5 @@ class Sampler:
 
     @property
     def drawn(self) -> dict:
-        """What a file keeps: the generator before this block, the next coin in it, and what is known at a reference."""
-        kept = [[*need, value] for need, value in (self.kept or {}).items()]
-        return {"state": self.state, "at": self.at, "kept": kept}
+        """What a file keeps: the generator before this block and the next coin in it."""
+        return {"state": self.state, "at": self.at}

@@ -16,10 +16,10 @@ import numpy as np
 
 from .checkpoints import Keeper, digest
 from .hierarchy import Hierarchy, LevelError, generator
-from .oracle import Telescope
+from .plans import Plan, Stage
 from .purchases import Buyer, Journal, Meter, Sampler, Stop
 from .results import Result, State, log
-from .schemes import Plan, Stage
+from .telescope import Telescope
 
 FAR = 1e4  # a run this many d0 away from its start has diverged: the theorems keep it within a few
 NEAR = 4.0  # without a loss to rank outputs, the best one is the last whose iterate was this many d0 from the start
@@ -86,12 +86,12 @@ class Run:
             np.inf,
             self.start,
         )  # the best output so far and its loss
-        self.d0, self.every = (plan.problem.d0, -(-plan.steps // ROWS)) if plan else (np.inf, 1)
-        self.told: Callable[[Result], Result] = lambda result: (
-            result
-        )  # a method may have more to say
+        self.d0 = getattr(plan and plan.problem, "d0", np.inf)
+        self.every = -(-plan.steps // ROWS) if plan else 1
+        # a method may have more to say
+        self.told: Callable[[Result], Result] = lambda result: result
         self.sampled: Sampler | None = None
-        self.drawn = {"state": self.rng.bit_generator.state, "at": 0, "kept": []}
+        self.drawn = {"state": self.rng.bit_generator.state, "at": 0}
 
     # --- what a method uses ---
 

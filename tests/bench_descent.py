@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from mlgd import Hierarchy, Problem, Telescope, minimize, plan, tuned
+from mlgd import Hierarchy, Plan, Problem, Telescope, minimize, plan
 from mlgd.purchases import BLOCK
 
 DIMENSION, REPEATS, ALLOWED = 1000, 15, 1.5
@@ -70,7 +70,7 @@ def measure(method, mu=0.0):
         0.0001 if method == "accelerated" else 0.01,
     )
     if method == "rare":  # coarse steps, and a correction in one of a hundred
-        p = tuned(problem, eps, Telescope(h, [1.0, 0.01, 0.001]), eta=0.1, steps=5000)
+        p = Plan.by_hand(Telescope(h, [1.0, 0.01, 0.001]), eta=0.1, steps=5000)
     else:
         p = plan(problem, eps, method)
     y0, times = np.zeros(DIMENSION), {"ours": [], "hand": []}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgd import Hierarchy, Problem, Telescope, minimize, tuned
+from mlgd import Hierarchy, Plan, Telescope, minimize
 from mlgd.purchases import BLOCK
 
 DIMENSION, ALLOWED = 1000, 1.5
@@ -31,8 +31,7 @@ def evaluate(k, y):
 
 def setting(steps):
     h = Hierarchy(evaluate, lambda k: 8.0**k, range(4))
-    problem = Problem(beta=1.0, mu=1e-3, d0=40.0, gamma=3.0, c=1.0)
-    return h, np.ones(DIMENSION), tuned(problem, 1e-3, Telescope(h, CHANCES), eta=0.3, steps=steps)
+    return h, np.ones(DIMENSION), Plan.by_hand(Telescope(h, CHANCES), eta=0.3, steps=steps)
 
 
 def bare(y, p, seed):

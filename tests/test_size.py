@@ -14,10 +14,10 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (7150, 34),
-    "mlgd/experiment/*.py": (7340, 44),
+    "mlgd/*.py": (6100, 28),
+    "mlgd/experiment/*.py": (7340, 43),
     "mlgd/book/*.py": (3040, 18),
-    "tests/**/*.py": (13500, 999),
+    "tests/**/*.py": (11800, 999),
 }
 CELLS = {"book/*.ipynb": 3022, "book/audit/*.ipynb": 5949}  # lines of code cells
 DATA = 500  # KB under book/data
@@ -88,11 +88,9 @@ def stored(node: ast.ClassDef) -> set[str]:
 # What is still over, to be emptied: nothing is added here.
 TOO_LONG: dict[str, int] = {
     "surveys": 424,
-    "hierarchy": 302,
     "choices": 368,
     "runs": 351,
     "estimates": 372,
-    "refine": 303,
     "formulas": 382,
     "checks_old": 450,
     "trajectory": 324,
@@ -101,7 +99,6 @@ TOO_LONG: dict[str, int] = {
 TOO_MANY: dict[str, int] = {
     "Survey": 35,
     "Choices": 15,
-    "Plan": 15,
     "Run": 28,
     "Protocol": 17,
     "SeedResult": 14,

@@ -18,8 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from mlgd import formulas
-from mlgd.plans import Problem, plan
+from mlgd import Problem, formulas, plan
 
 # Okabe and Ito's palette; in grey the first four are still four different shades.
 BLUE = "#0072B2"

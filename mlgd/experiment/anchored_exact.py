@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlgd.epochs import Epoch, Setting
-
 from .anchored_theorem import dyadic, epochs, price, price_bound
+from .epochs import Epoch, Setting
 from .linear_errors import Moments
 
 

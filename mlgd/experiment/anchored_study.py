@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgd.epochs import Setting, cheapest
+from mlgd import Problem, plan
 from mlgd.hierarchy import Hierarchy
-from mlgd.plans import Problem, plan
 
 from .anchored_theorem import corrected_price, ladder, one_gradient, price
+from .epochs import Setting, cheapest
 from .features import Design
 from .heat import HeatSource
 from .linear_errors import Affine, affine, instance

@@ -12,10 +12,11 @@ from functools import cache
 import numpy as np
 import sympy as sp
 
-from mlgd.anchors import epoch_price
-from mlgd.epochs import Epoch, Setting
 from mlgd.formulas import c, eps, eta, gamma, mu
 from mlgd.hierarchy import Hierarchy
+
+from .anchors import epoch_price
+from .epochs import Epoch, Setting
 
 q, x, rho, R, l = sp.symbols("q x rho R l", positive=True)  # noqa: E741 - the chapter's name
 S, steps, base = sp.symbols("S m k_1", positive=True)

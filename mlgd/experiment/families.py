@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from mlgd.hierarchy import Hierarchy
-from mlgd.schemes import Plan, Problem
-from mlgd.spectra import Measures, lanczos
+from mlgd.plans import Plan, Problem
 
 SIZE = 0.1  # of the coarsest level's error
 
@@ -73,22 +72,9 @@ class Instance:
         ]
         return self.cost(good[0])
 
-    def problem(self, measures: Measures | None = None) -> Problem:
+    def problem(self) -> Problem:
         """What a plan is told of this instance."""
-        return Problem(
-            beta=1.0, mu=self.mu, d0=self.d0, gamma=self.gamma, c=SIZE, measures=measures
-        )
-
-    def measures(self, products: int = 60) -> Measures:
-        """Spectral measures of the gradient at level 3 and of the increments up to it, each from products with the Hessian."""
-        lam, e = self.eigenvalues, self.errors
-
-        def of(v):
-            return lanczos(lambda u: lam * u, v, products).measure
-
-        return Measures(
-            of(lam * self.start + e[3]), {k: of(e[k] - e[k - 1]) for k in (1, 2, 3)}, 0, self.mu
-        )
+        return Problem(beta=1.0, mu=self.mu, d0=self.d0, gamma=self.gamma, c=SIZE)
 
     # --- exact moments of averaged descent ---
 

@@ -5,7 +5,7 @@ In an eigenbasis with the minimizer at zero; the output is the mean of the last 
 
 import numpy as np
 
-from mlgd.moments import certified_bias, worst
+from .moments import certified_bias, worst
 
 
 def output(

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgd.moments import Responses
-
 from .fields import LEVELS, Family
+from .moments import Responses
 
 BELOW = 0.9  # of eps: where a method tuned on some instances may end, so that others have a chance to be below eps too
 SHARES = (

@@ -11,7 +11,6 @@ from mlgd import Problem, compare
 from mlgd import formulas as F
 from mlgd.book.explorer import PRINTED, expected, javascript, territory
 from mlgd.book.figures_map import SECOND_ORDER
-from mlgd.experiment.prices import prices
 
 DATA = Path(__file__).parents[2] / "book/data"
 TABLE = json.loads((DATA / "prices.json").read_text(encoding="utf-8"))
@@ -167,17 +166,6 @@ def test_expected_prices_are_those_of_the_table_and_between_them(visit, html):
             assert cost == pytest.approx(known[method], rel=1e-6)
     assert problems == []
     page.close()
-
-
-@pytest.mark.parametrize(
-    ("kappa", "gamma", "eps"), [(10.0, 3.0, 1e-2), (100.0, 8.0, 1e-1), (1e6, 1.5, 0.316228)]
-)
-def test_the_table_is_what_compare_expects(kappa, gamma, eps):
-    axes = TABLE["axes"]
-    row = TABLE["prices"][
-        axes["kappas"].index(kappa) * len(axes["gammas"]) + axes["gammas"].index(gamma)
-    ]
-    assert row[axes["targets"].index(eps)] == pytest.approx(prices(kappa, gamma, eps), rel=1e-6)
 
 
 def test_the_page_carries_the_stored_table():

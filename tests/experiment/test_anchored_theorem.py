@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgd.epochs import cheapest
 from mlgd.experiment import anchored_exact as runs
 from mlgd.experiment import anchored_theorem as theorem
+from mlgd.experiment.epochs import cheapest
 from mlgd.experiment.linear_errors import Moments, Sampling, after, anchored_path, instance
 
 

@@ -65,7 +65,9 @@ def test_enumeration_and_formulas_agree():
     assert mean == pytest.approx(t.h.value(4, np.zeros(1)))
     assert variance == pytest.approx(t.variance(np.zeros(1)))
     assert price == pytest.approx(t.expected_cost())
-    assert calls.in_pairs(t) == pytest.approx(t.expected_cost("pairs"))
+    assert calls.in_pairs(t) == pytest.approx(
+        sum(q * t.h.step_cost(k) for k, q in zip(t.levels, t.p, strict=True))
+    )
     assert calls.in_pairs(t) == pytest.approx(
         8 + 0.6 * (8 + 64) + 0.3 * (64 + 512) + 0.2 * (512 + 4096)
     )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mlgd.experiment.moments import Responses
 from mlgd.experiment.quadratics import attacks, output
-from mlgd.moments import Responses
 
 
 def test_the_output_has_the_responses_of_the_closed_form():

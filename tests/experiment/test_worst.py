@@ -59,9 +59,7 @@ def test_every_accuracy_begins_where_the_closed_form_is_certain(gamma, c):
     problem, eps, eta = Problem(beta=1.0, d0=1.0, gamma=gamma, c=c), 0.03, 2.0**-9
     sold = worst.every_accuracy(problem, eps, eta)
     bill = plan(sold, eps, eta=eta)
-    t = Telescope.for_accuracy(
-        sold.prices(bill.delta), bill.delta, bill.sigma, gamma, coarsest="paper"
-    )
+    t = Telescope.for_accuracy(sold.prices(bill.delta), bill.delta, bill.sigma, gamma, coarsest=0.0)
     assert t.p[0] == pytest.approx(1.0)
     lower = plan(replace(sold, first=sold.first - 30), eps, eta=eta)
     assert bill.expected_cost == pytest.approx(

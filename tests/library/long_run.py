@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgd import Hierarchy, Problem, Telescope, checkpoints, minimize, tuned
+from mlgd import Hierarchy, Plan, Telescope, checkpoints, minimize
 
 DIMENSION = 20
 CURVATURE = np.geomspace(0.1, 1.0, DIMENSION)
@@ -43,11 +43,10 @@ def hierarchy(levels=range(4)):
 
 def setting(steps, probabilities=(1.0, 0.1, 0.02, 0.004)):
     h = hierarchy()
-    problem = Problem(beta=1.0, mu=0.1, d0=5.0, gamma=3.0, c=1.0)
     return (
         h,
         np.ones(DIMENSION),
-        tuned(problem, 1e-3, Telescope(h, probabilities), eta=0.3, steps=steps),
+        Plan.by_hand(Telescope(h, probabilities), eta=0.3, steps=steps),
     )
 
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
-from mlgd import Hierarchy, LevelError, Problem, audit, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, Telescope, audit, minimize, plan
 from mlgd.adversary import Adversary
-from mlgd.oracle import Telescope
 
 
 @st.composite

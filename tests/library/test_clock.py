@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, Problem, Telescope, checkpoints, minimize, runs, tuned
+from mlgd import Hierarchy, Plan, Telescope, checkpoints, minimize, runs
 from mlgd.checkpoints import Keeper, save
 
 
@@ -35,7 +35,7 @@ def by_hand(steps):
     return (
         h,
         np.ones(1),
-        tuned(Problem(beta=1, mu=1, d0=1, gamma=3, c=1), 0.1, Telescope(h, [1.0]), 0.5, steps),
+        Plan.by_hand(Telescope(h, [1.0]), 0.5, steps),
     )
 
 

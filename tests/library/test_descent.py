@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, LevelError, Problem, Telescope, audit, minimize, plan, tuned
+from mlgd import Hierarchy, LevelError, Plan, Problem, Telescope, audit, minimize, plan
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import first_level
-from mlgd.schemes import Stage
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -171,17 +170,6 @@ def test_the_promise_can_fail():
     )
 
 
-def test_shared_work_is_charged_once():
-    """With `increment` given, a drawn increment costs its finer level only, and the value is the same."""
-    case = quadratic()
-    p = plan(problem_for(case, 3.0), 1 / 16)
-    h = hierarchy_for("quadratic", case, 3.0)
-    shared = replace(h, increment=h.step)
-    a, b = minimize(h, START, p, rng=3), minimize(shared, START, p, rng=3)
-    assert np.allclose(a.y, b.y)
-    assert b.cost < a.cost
-
-
 # --- the same seed is the same run ---------------------------------------------------------------------------
 
 
@@ -297,13 +285,9 @@ def test_divergence_returns_the_best_output_and_says_so(method, with_loss):
 
 def test_a_run_has_diverged_ten_thousand_distances_away_and_its_best_output_is_within_four():
     h = Hierarchy(lambda k, y: -y, lambda k: 1.0, [0])  # y doubles at every step
-    p = tuned(
-        Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1),
-        0.1,
-        Telescope(h, [1.0]),
-        eta=1.0,
-        steps=100,
-        window=1,
+    p = replace(
+        Plan.by_hand(Telescope(h, [1.0]), eta=1.0, steps=100, window=1),
+        problem=Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1),
     )
     r = minimize(h, np.ones(1), p)
     assert (r.status, r.nit, r.y.tolist()) == (
@@ -459,11 +443,10 @@ def test_a_promise_is_said_only_if_it_was_made():
     kept = minimize(h, START, p, rng=0)
     assert kept.promise == p.promise == "proved"
     assert p.promised in kept.message
-    by_hand = tuned(p.problem, 1e-9, p.telescope(h, p.stages[0]), eta=0.1, steps=3)
+    by_hand = Plan.by_hand(p.telescope(h, p.stages[0]), eta=0.1, steps=3)
     r = minimize(h, START, by_hand, rng=0)
     assert (r.status, r.promise) == ("done", "none")
     assert "nothing is promised" in r.message
-    assert "1e-09" not in r.message
     for early in (
         minimize(h, START, p, rng=0, callback=lambda s: s.step == 5),
         minimize(h, START, p, max_cost=1e5),
@@ -478,10 +461,6 @@ def broken_ladders():
     flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
     return {
         "a flipped sign": (p, flipped),
-        "an increment 100 times too large": (
-            p,
-            replace(h, increment=lambda k, y: 100 * h.step(k, y)),
-        ),
         "accuracies declared too small": (
             p,
             Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 2.0**-k / 8),
@@ -489,9 +468,7 @@ def broken_ladders():
     }
 
 
-@pytest.mark.parametrize(
-    "what", ["a flipped sign", "an increment 100 times too large", "accuracies declared too small"]
-)
+@pytest.mark.parametrize("what", ["a flipped sign", "accuracies declared too small"])
 def test_levels_seen_to_break_their_accuracies_void_the_promise(what, caplog):
     p, h = broken_ladders()[what]
     r = minimize(h, START, p, rng=0)
@@ -513,8 +490,8 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
     )
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     problem = report.problem(beta=case.beta, d0=1.0, mu=0.25)
-    measured = plan(problem, 0.05, on=report, promise="quadratic")
-    for p, promise in ((measured, "quadratic"), (replace(measured, accuracies=None), "none")):
+    measured = plan(problem, 0.05, on=report)
+    for p, promise in ((measured, "estimate"), (replace(measured, accuracies=None), "none")):
         runs = [minimize(h, START, p, rng=seed) for seed in range(5)]
         assert {r.promise for r in runs} == {promise}
 
@@ -525,9 +502,7 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
 @pytest.mark.parametrize("window", [1, 2, 17, 40])
 def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
     _, p, h = setting()
-    p = replace(
-        p, averaging="tail", growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),)
-    )
+    p = replace(p, growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
     points, outputs = [], []
     r = minimize(
         h,
@@ -550,46 +525,6 @@ def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
 
 
 # --- coarse to fine ------------------------------------------------------------------------------------------
-
-
-def test_refine_reaches_its_target_for_its_price():
-    case = quadratic().with_ridge(0.02)
-    h = hierarchy_for("quadratic", case, 3.0)
-    p = plan(problem_for(case, 3.0, 0.02), 0.01, "refine", on=h, promise="quadratic")
-    r = minimize(h, START, p, loss=case.excess)
-    assert (r.status, r.promise) == ("done", "quadratic")
-    assert r.fun == case.excess(r.y) <= p.eps
-    assert r.cost == pytest.approx(p.expected_cost)
-    assert r.nfev == r.nit == p.steps
-
-
-@pytest.mark.parametrize(("tolerance", "promise"), [(1e-3, "measured"), (1e-12, "none")])
-def test_a_quasi_newton_stage_ends_at_its_tolerance_or_says_that_it_did_not(tolerance, promise):
-    case = quadratic().with_ridge(0.02)
-    h = hierarchy_for("quadratic", case, 3.0)
-    p = plan(problem_for(case, 3.0, 0.02), 0.01, "refine", on=h, promise="quadratic")
-    stages = [
-        Stage(
-            60,
-            h.accuracy(k),
-            0.0,
-            levels=(k,),
-            probabilities=(1.0,),
-            solver="quasi-newton",
-            tolerance=tau,
-        )
-        for k, tau in ((4, 0.05), (9, tolerance))
-    ]
-    stages[1] = replace(stages[1], steps=60 if promise == "measured" else 3)
-    p = replace(p, promise="measured", stages=tuple(stages))
-    r = minimize(h, START, p, loss=case.excess)
-    assert (r.status, r.promise) == ("done", promise)
-    assert set(k for k, n in r.evaluations.items() if n) == {4, 9}
-    if promise == "measured":
-        assert np.linalg.norm(h.value(9, r.y)) <= tolerance
-        assert r.nfev < 40
-    else:
-        assert "left level 9 with a gradient of norm" in r.message
 
 
 # --- what a user's arrays may be -----------------------------------------------------------------------------
@@ -668,13 +603,12 @@ def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     assert r.cost == pytest.approx(sum(map(h.cost, calls)))
 
 
-@pytest.mark.parametrize("method", ["multilevel", "accelerated", "refine"])
+@pytest.mark.parametrize("method", ["multilevel", "accelerated"])
 def test_a_point_may_have_any_number_of_axes(method, tmp_path):
     case = quadratic().with_ridge(0.25)
     flat = hierarchy_for("quadratic", case, 3.0)
     square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
-    promise = "quadratic" if method == "refine" else "proved"
-    p = plan(problem_for(case, 3.0, 0.25), 0.05, method, on=flat, promise=promise)
+    p = plan(problem_for(case, 3.0, 0.25), 0.05, method, on=flat)
     there, here = (
         minimize(h, y, p, rng=3) for h, y in ((square, START.reshape(2, 2)), (flat, START))
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from families import POINTS, gradient
 
-from mlgd import Hierarchy, Problem, minimize, plan
+from mlgd import Hierarchy, Problem, Telescope, minimize, plan
 from mlgd.examples import rounded
 from mlgd.hierarchy import LevelError, first_level
 
@@ -20,9 +20,6 @@ def test_steps_telescope_and_cost_two_levels():
     assert h.before(4) == 3
     assert h.step_cost(1) == h.cost(1)
     assert h.step_cost(4) == h.cost(4) + h.cost(3)
-    shared = Hierarchy(h.evaluate, h.cost, h.levels, increment=h.step)
-    assert shared.step_cost(4) == h.cost(4)
-    np.testing.assert_array_equal(shared.step(4, y), h.step(4, y))
 
 
 @pytest.mark.parametrize("c", [0.3, 0.5, 1.0, 1.7, 4.0])
@@ -38,7 +35,7 @@ def test_level_for_takes_the_coarsest_that_suffices():
     assert h.level_for(10.0) == 1
     with pytest.raises(
         LevelError,
-        match=r"accuracy 0.001 is needed and the finest level offers 0.00781: add levels",
+        match=r"accuracy 0.001 is needed and the finest level offers 0.00781: add levels finer than 7",
     ):
         h.level_for(0.001)
 
@@ -48,28 +45,37 @@ def test_level_for_takes_the_coarsest_that_suffices():
 
 def test_a_sub_ladder_takes_differences_where_a_level_is_left_out():
     h = rounded(gradient, 2.0, 1.0, range(1, 8))
-    y = POINTS[0]
-    asked = []
-    shared = Hierarchy(
-        h.evaluate, h.cost, h.levels, increment=lambda k, y: asked.append(k) or h.step(k, y)
-    )
-    part = shared.only([2, 3, 5, 6])
+    y, part = POINTS[0], h.only([2, 3, 5, 6])
     assert part.levels == (2, 3, 5, 6)
-    assert [part.shares(k) for k in part.levels] == [
-        False,
-        True,
-        False,
-        True,
-    ]  # 2 is first here and was not before
     assert part.step_cost(5) == h.cost(5) + h.cost(3)
-    assert part.step_cost(6) == h.cost(6)
-    np.testing.assert_array_equal(sum(part.step(k, y) for k in part.levels), h.value(6, y))
-    assert asked == [3, 6]
-    again = part.only([3, 6])
-    assert not again.shares(6)
-    assert h.only([2]).shares(2) is False
-    with pytest.raises(LevelError, match=r"level 9 is not one of 1\.\.7"):
-        h.only([2, 9])
+    np.testing.assert_allclose(sum(part.step(k, y) for k in part.levels), h.value(6, y))
+
+
+@pytest.mark.parametrize("cost", [lambda k: 4.0**k, [4, 16, 64], {1: 4, 2: 16.0, 3: 64, 9: 0}])
+def test_prices_are_a_function_a_list_or_a_dict(cost):
+    h = Hierarchy(twice, cost, range(1, 4))
+    assert [h.cost(k) for k in h.levels] == [4, 16, 64]
+    assert h.only([1, 3]).step_cost(3) == 68
+
+
+def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
+    h = Hierarchy(twice, lambda k: k**3.0, [16, 128, 2048])
+    np.testing.assert_array_equal(h.value(2048, np.ones(2)), 2.0)
+    assert Telescope(h, {16: 1.0, 2048: 0.1}).expected_cost() == pytest.approx(4096 + 0.1 * 2.0**33)
+    known = h.declare({16: 0.1, 128: 0.01, 2048: 1e-3})
+    assert known.level_for(0.02) == 128
+    with pytest.raises(ValueError, match="level 2048 must be positive and finite"):
+        h.accuracies()
+
+
+def test_an_exact_level_has_no_error():
+    h = Hierarchy(twice, price, range(3), exact=True)
+    assert h.accuracies().tolist() == [1.0, 0.5, 0.0]
+    assert h.level_for(1e-12) == 2
+    assert h.only([0, 2]).exact
+    assert not h.only([0, 1]).exact
+    assert h.declare({0: 1.0, 1: 0.5, 2: 0.1}).exact
+    assert repr(h).endswith("accuracy assumed: 2^-k, the finest exact)")
 
 
 def test_accuracies_can_be_declared_anew():
@@ -118,8 +124,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("y", [np.array([1.0, 2.0]), np.arange(6.0)], ids=["two", "six"])
 def test_whatever_numpy_reads_is_taken(kind, y):
-    h = ladder(KINDS[kind], increment=KINDS[kind])
-    for value in (h.value(2, y), h.step(2, y)):
+    h = ladder(KINDS[kind])
+    for value in (h.value(2, y), h.step(1, y)):
         assert type(value) is np.ndarray
         assert value.dtype == float
         np.testing.assert_array_equal(value, 2 * y)
@@ -145,9 +151,7 @@ def test_jax_gradients_are_taken():
     value -= 1.0  # a jax array would not let itself be changed
     np.testing.assert_array_equal(h.step(2, y), [-0.25, -0.25])
     pair = jax.value_and_grad(lambda y: 0.5 * jax.numpy.sum(y**2))
-    with pytest.raises(
-        LevelError, match=r"level 1 returned a pair, as \(loss, gradient\) would be"
-    ):
+    with pytest.raises(LevelError, match=r"level 1 returned a pair, as \(loss, gradient\) or"):
         Hierarchy(lambda k, y: pair(y), lambda k: 2.0**k, [1]).value(1, y)
 
 
@@ -218,8 +222,9 @@ FAULTS = {
     "none": (lambda k, y: None, "level 2 returned None: return the gradient"),
     "pair": (
         lambda k, y: (1.0, y),
-        r"level 2 returned a pair, as \(loss, gradient\) would be: return the gradient",
+        r"level 2 returned a pair, as \(loss, gradient\) or \(gradient, loss\) would be: return the",
     ),
+    "pair, scipy's": (lambda k, y: (y, 1.0), "level 2 returned a pair, as .*: return the gradient"),
     "text": (
         lambda k, y: ["1", "2", "3"],
         "level 2 returned a list that is no array of real numbers",
@@ -237,12 +242,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_level_that_returns_no_gradient_is_named(fault):
     evaluate, sentence = FAULTS[fault]
-    for h, ask in (
-        (ladder(evaluate), Hierarchy.value),
-        (ladder(lambda k, y: y, increment=evaluate), Hierarchy.step),
-    ):
+    for ask in (Hierarchy.value, Hierarchy.step):
         with pytest.raises(LevelError, match=sentence) as caught:
-            ask(h, 2, np.ones(3))
+            ask(ladder(evaluate), 2, np.ones(3))
         assert caught.value.level == 2
         assert pickle.loads(pickle.dumps(caught.value)).level == 2
 
@@ -288,15 +290,9 @@ def test_a_hierarchy_of_named_functions_can_be_pickled():
 
 def test_a_hierarchy_says_what_it_is():
     h = rounded(gradient, 2.0, 1.0, range(1, 9))
-    assert (
-        repr(h)
-        == "Hierarchy(levels 1 2 3 ... 8, price 4 to 6.55e+04, accuracy 0.5 to 0.00391 (assumed: 2^-k))"
-    )
-    declared = Hierarchy(twice, price, [1, 2], accuracy=price_free, increment=twice)
-    assert (
-        repr(declared)
-        == "Hierarchy(levels 1 2, price 4 to 16, accuracy 1 to 1, increments of their own)"
-    )
+    assert repr(h) == "Hierarchy(levels 1 2 3 ... 8, price 4 to 6.55e+04, accuracy assumed: 2^-k)"
+    declared = Hierarchy(twice, price, [1, 2], accuracy=price_free)
+    assert repr(declared) == "Hierarchy(levels 1 2, price 4 to 16, accuracy 1 to 1)"
 
 
 def price_free(k):

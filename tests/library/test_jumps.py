@@ -191,18 +191,6 @@ def test_price_agrees_with_its_expectation():
     assert results[0].cost == pytest.approx(sum(results[0].cost_by_level.values()))
 
 
-def test_increments_that_share_work_are_charged_once():
-    shared = Hierarchy(
-        lambda k, y: y,
-        lambda k: 4.0**k,
-        [0, 1],
-        increment=lambda k, y: y if k == 0 else np.zeros_like(y),
-    )
-    result = flow(shared, [1.0], [50.0, 50.0], 1.0, 3)
-    fired = result.cost_by_level[1] / 4
-    assert result.cost == pytest.approx(result.steps - fired + 4 * fired)
-
-
 # --- schedules ---------------------------------------------------------------------------------------------
 
 

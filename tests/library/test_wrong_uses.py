@@ -10,6 +10,7 @@ import pytest
 
 from mlgd import (
     Hierarchy,
+    Plan,
     Problem,
     Schedule,
     Telescope,
@@ -19,7 +20,6 @@ from mlgd import (
     flow,
     minimize,
     plan,
-    tuned,
 )
 from mlgd.examples import biased, rounded, series
 from mlgd.hierarchy import first_level
@@ -39,6 +39,8 @@ def price(k):
 GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7)}
 H = Hierarchy(**GOOD)
 Y = np.ones(3)
+# mesh sizes: fine until accuracies are asked for
+MESH = Hierarchy(evaluate, lambda k: k**3.0, [16, 128, 2048])
 
 
 def made(**changes):
@@ -53,9 +55,17 @@ HIERARCHY = [
         r"cost must be a function; got None: give cost\(k\), the price of one evaluation",
     ),
     (made(cost=8.0), "cost must be a function; got 8.0"),
-    (made(cost=[1, 2, 3]), r"cost must be a function; got \[1, 2, 3\]"),
+    (made(cost=[1, 2, 3]), r"cost must be a function; got \[1, 2, 3\]: .* a list or dict"),
+    (
+        made(cost={1: 8.0}),
+        r"cost must have a price for every level; got none for \[2, 3, 4, 5, 6\]",
+    ),
+    (made(cost=[1, 2, 3, 4, 5, 0]), "the price of level 6 must be positive and finite; got 0"),
+    (made(exact="yes"), "exact must be True or False; got 'yes'"),
     (made(accuracy=0.5), "accuracy must be a function; got 0.5: give .* or leave it out"),
-    (made(increment="difference"), "increment must be a function; got 'difference'"),
+    (made(increment=evaluate), "unexpected keyword argument 'increment'"),
+    (lambda: MESH.level_for(0.1), r"accuracy \(assumed 2\^-k: give .* level 2048 must be positive"),
+    (lambda: plan(PROBLEM, 0.1, on=MESH), "of level 2048 must be positive and finite; got 0.0"),
     (made(levels=[]), r"levels must be increasing integers, at least one; got \[\]"),
     (made(levels=6), r"levels must be integers, as in range\(6\); got 6"),
     (made(levels=None), "levels must be integers, .* got None"),
@@ -111,6 +121,11 @@ HIERARCHY = [
         r"at least one entry; got the number 3.0: one unknown is np.array\(\[x\]\)",
     ),
     (lambda: H.point([]), "at least one entry; got an empty array"),
+    (
+        lambda: H.point(Y + 1j),
+        "complex points have no gradient here: stack real and imaginary parts",
+    ),
+    (lambda: H.point([1j, 2.0]), "complex points have no gradient here"),
     (lambda: H.point([1.0, math.inf]), "the point has a non-finite entry: give finite numbers"),
     (lambda: H.point("start"), "a point must be an array of numbers; got 'start'"),
     (
@@ -361,19 +376,11 @@ def telescope(probabilities):
 
 
 def by_hand(**changes):
-    return lambda: tuned(
-        **(
-            {
-                "problem": PROBLEM,
-                "eps": 0.1,
-                "telescope": Telescope(H, [1.0, 0.5]),
-                "eta": 0.5,
-                "steps": 9,
-            }
-            | changes
-        )
-    )
+    given = {"telescope": Telescope(H, [1.0, 0.5]), "eta": 0.5, "steps": 9}
+    return lambda: Plan.by_hand(**given | changes)
 
+
+FLAT_LOSS = Problem(beta=0.1, d0=2.0, gamma=3.0, c=1.0)
 
 PLANS = [
     (lambda: Problem(beta="1", d0=1, gamma=3, c=1), "beta must be positive and finite; got '1'"),
@@ -392,7 +399,7 @@ PLANS = [
         lambda: Problem(beta=1, d0=1, gamma=3, c=1, first=1.5),
         "first must be a level, an integer; got 1.5",
     ),
-    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, measures=3), "measures must be those of estimate"),
+    (lambda: Problem(beta=1, d0=1, gamma=3, c=1, measures=3), "unexpected keyword argument"),
     (lambda: Problem(1, 1, 3, 1), "positional argument"),
     (
         planned(problem=REPORT),
@@ -403,30 +410,19 @@ PLANS = [
     (planned(eps=-1), "eps must be positive and finite; got -1"),
     (planned(eps="small"), "eps must be positive and finite; got 'small'"),
     (planned(method="magic"), r"method must be one of \('multilevel', .* got 'magic'"),
-    (planned(method="refine"), r"need a ladder, on=h; got 'refine'"),
-    (
-        planned(promise="sure"),
-        r"promise must be one of \('proved', 'quadratic', 'measured'\); got 'sure'",
-    ),
-    (planned(promise="quadratic"), "promise='quadratic' needs a ladder: give on=h, or on=report"),
+    (planned(method="refine"), "method must be one of .* got 'refine'"),
+    (planned(promise="proved"), "unexpected keyword argument 'promise'"),
+    (planned(on=H, eta=3.0), r"the step must be at most 1/\(4 beta\) = 0.25; got 3"),
+    (planned(eps=8.0, eta=0.6, problem=FLAT_LOSS), r"at most d0\^2/eps = 0.5; got 0.6"),
     (planned(method="scheduled"), "the scheduled method needs strong convexity"),
     (planned(eta=1.0), r"the step must be at most 1/\(4 beta\) = 0.25; got 1: take a smaller eta"),
     (planned(eta="big"), "eta must be positive and finite; got 'big'"),
     (planned(on=3), "on must be a Hierarchy or the report of audit; got int"),
     (planned(on=[H]), "on must be a Hierarchy or the report of audit; got list"),
     (
-        planned(on=H, eta=3.0, promise="quadratic"),
-        "the step must be below 2/beta = 2; got 3: take a smaller eta",
-    ),
-    (
-        planned(on=H, promise="measured"),
-        "promise='measured' needs spectral measures: use report.problem",
-    ),
-    (
         planned(on=H, eps=1e-9),
-        "the target 1e-09 is out of reach on this ladder .* add finer levels or ask for a larger eps",
+        "the target 1e-09 is out of reach on this ladder: .* add finer levels or ask for a larger eps",
     ),
-    (planned(on=H, method="refine"), "'refine' is planned with promise='quadratic' or 'measured'"),
     (lambda: compare(REPORT, 0.1), "plan needs a Problem; got Audit"),
     (lambda: compare(PROBLEM, 0.0), "eps must be positive and finite; got 0.0"),
     (
@@ -458,12 +454,16 @@ PLANS = [
         lambda: Telescope.for_accuracy(H, 1e-9, 1.0, 3.0),
         "accuracy 1e-09 is needed and the finest level offers",
     ),
+    (by_hand(telescope=H), "by_hand needs a Telescope; got Hierarchy"),
+    (by_hand(eta=0), "eta must be positive and finite; got 0"),
+    (
+        lambda: Telescope.for_accuracy(H, 0.1, 1.0, 3.0, coarsest=2),
+        "must be a probability, in .* got 2",
+    ),
     (by_hand(steps=2.5), "steps must be a whole number, at least 1; got 2.5"),
     (by_hand(steps=0), "steps must be positive and finite; got 0"),
     (by_hand(window=20), "the window must be at most the number of steps, 9; got 20"),
     (by_hand(window=1.5), "window must be a whole number, at least 1; got 1.5"),
-    (by_hand(eta=3.0), "the step must be below 2/beta = 2; got 3"),
-    (by_hand(eps=0), "eps must be positive and finite; got 0"),
 ]
 
 

@@ -20,10 +20,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from .ladders import optimum
+from mlgd.telescope import optimum
+
 from .moments import worst
-from .oracle import bridges
-from .searching import coarse_prices
 
 SHARES = np.array([0.2, 0.5, 0.8])  # how much of what the bias leaves may be noise
 AVERAGES = np.array(
@@ -108,9 +107,29 @@ def fewest(bound: Callable, goal, shape: tuple[int, ...] = ()) -> np.ndarray:
     return np.where(late < 2.0**40 - 1, late + 1, np.inf)
 
 
+def coarse_prices(cost: np.ndarray, weight: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """The price of a call for each way and finest level, increments paid in pairs and no level left out: (ways, levels).
+
+    room[i, k] is what the noise may be if level k is the finest, weight[i, k] that of the step to level k at probability 1/2.
+    """
+    best = np.where(room >= 0, cost, np.inf)
+    pair = cost + np.append(0.0, cost[:-1])
+    for start in range(cost.size - 1) if (room > 0).any() else ():
+        later = slice(start + 1, None)
+        price = np.append(cost[start + 1], pair[start + 2 :])
+        own, left = np.maximum(weight[:, later], 1e-300), room[:, later]
+        root = np.cumsum(np.sqrt(own * price), axis=1)
+        q = root / (np.maximum(left, 1e-300) + np.cumsum(own, axis=1))
+        allowed = (left > 0) & (q * np.maximum.accumulate(np.sqrt(own / price), axis=1) <= 1)
+        best[:, later] = np.minimum(
+            best[:, later], np.where(allowed, cost[start] + q * root, np.inf)
+        )
+    return best
+
+
 def call_prices(s: Setting, variance: np.ndarray) -> np.ndarray:
     """What a call costs whose variance is at most this times |y - r|^2: by way and finest level."""
-    return coarse_prices(s.price, s.shared, np.broadcast_to(s.change**2, variance.shape), variance)
+    return coarse_prices(s.price, np.broadcast_to(s.change**2, variance.shape), variance)
 
 
 def cheapest(s: Setting) -> tuple[Epoch, ...] | None:
@@ -174,8 +193,7 @@ def with_levels(s: Setting, epoch: Epoch) -> Epoch:
     n = epoch.finest + 1
     norms = np.append(
         0.0, np.maximum(s.change, 1e-12 * s.accuracy / s.d0)[1:n]
-    )  # none vanishes: see ladders.TINY
-    chain, p, _ = optimum(
-        s.price[:n], bridges(norms) ** 2, epoch.noise * s.mu / s.eta, s.shared[:n]
-    )
+    )  # none vanishes: see telescope.TINY
+    apart = (np.cumsum(norms)[:, None] - np.cumsum(norms)) ** 2
+    chain, p, _ = optimum(s.price[:n], apart, epoch.noise * s.mu / s.eta)
     return replace(epoch, levels=tuple(chain), probabilities=tuple(p.tolist()))

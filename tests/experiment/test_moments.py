@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mlgd.moments import MARGIN, Responses, certified_bias, worst
+from mlgd.experiment.moments import MARGIN, Responses, certified_bias, worst
 
 CASES = [  # beta, mu, eta, window, steps
     (1.0, 1e-2, 1.0, 30, 100),

@@ -6,12 +6,12 @@ has mean A_{k_max}(y) whatever the probabilities and the coefficients a_k. With 
 distance to r wherever the increments change slowly; a_k = 0 is the plain telescope, right for levels whose errors do not repeat.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .hierarchy import Hierarchy, Need
-from .oracle import Draw, Telescope
+from mlgd.hierarchy import Hierarchy
+from mlgd.telescope import Draw, Telescope
 
 
 class Anchored(Telescope):
@@ -22,7 +22,7 @@ class Anchored(Telescope):
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
-    >>> t = Telescope.anchored(h, [1.0, 0.5, 0.1], at=np.ones(1))
+    >>> t = Anchored(h, [1.0, 0.5, 0.1], at=np.ones(1))
     >>> t.mean(np.zeros(1)), t.variance(np.zeros(1))  # an error that is the same everywhere is no noise
     (array([0.125]), 0.0)
     >>> t.draw(np.ones(1), rng=0).paid, t.draw(np.zeros(1), rng=0).paid  # at the reference itself one fine value is all
@@ -31,7 +31,7 @@ class Anchored(Telescope):
 
     reference: np.ndarray
     coefficients: np.ndarray
-    kept: dict[Need, np.ndarray]
+    kept: dict[int, np.ndarray]
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Anchored(Telescope):
         probabilities: Sequence[float] | Mapping[int, float],
         at: np.ndarray,
         coefficients: Sequence[float] | None = None,
-        kept: dict[Need, np.ndarray] | None = None,
+        kept: dict[int, np.ndarray] | None = None,
     ):
         super().__init__(h, probabilities)
         if self.prefix is None:
@@ -66,48 +66,51 @@ class Anchored(Telescope):
         return {k: w for k, w in zip(self.levels[self._prefix - 1 :], weights, strict=True) if w}
 
     def _sampled(self, i: int, y: np.ndarray) -> np.ndarray:
-        return super()._sampled(i, y) - self.coefficients[i] * super()._sampled(i, self.reference)
+        k, a = self.levels[i], self.coefficients[i]
+        return self.h.step(k, y) - a * self.h.step(k, self.reference)
 
-    def combine(
-        self, y: np.ndarray, drawn: Sequence[bool], evaluate: Callable | None = None
-    ) -> Draw:
+    def variance(self, y: np.ndarray) -> float:
+        free = [(i, q) for i, q in enumerate(self.p.tolist()) if q < 1]
+        return float(sum((1 / q - 1) * float(np.sum(self._sampled(i, y) ** 2)) for i, q in free))
+
+    def _parts(self, i: int) -> list[int]:
+        """The levels of the i-th increment, coarse and fine."""
+        return [*self.levels[max(0, i - 1) : i + 1]]
+
+    def combine(self, y: np.ndarray, drawn: Sequence[bool]) -> Draw:
         """The value for given outcomes; what is missing at the reference is evaluated there, and kept."""
-        evaluate, paid = evaluate or (lambda needs, y: [self.h.part(need, y) for need in needs]), {}
+        paid = {}
         if (self.coefficients == 1).all() and np.array_equal(
             y, self.reference
         ):  # nothing has changed: the finest value is all
-            return Draw(self._recall([(False, self.levels[-1])], evaluate, paid)[0].copy(), paid)
+            return Draw(self._recall([self.levels[-1]], paid)[0].copy(), paid)
         if self._constant is None:
-            there = self._recall([(False, k) for k in self.base], evaluate, paid)
+            there = self._recall([*self.base], paid)
             weighted = (w * v for w, v in zip(self.base.values(), there, strict=True))
             vars(self).update(_constant=sum(weighted, start=np.zeros_like(self.reference)))
         value = self._constant.copy()
         for i in (np.flatnonzero(drawn) + self._prefix).tolist():
             if self.coefficients[i]:
-                *coarse, fine = self._recall(self.h.parts(self.levels[i]), evaluate, paid)
+                *coarse, fine = self._recall(self._parts(i), paid)
                 value -= self.coefficients[i] / self.p[i] * (fine - coarse[0] if coarse else fine)
-        here = super().combine(y, drawn, evaluate)
+        here = super().combine(y, drawn)
         for k, cost in here.paid.items():
             paid[k] = paid.get(k, 0.0) + cost
         return Draw(value + here.value, paid)
 
     def reference_cost(self, calls: int) -> float:
         """The mean price of what is evaluated at the reference in that many calls elsewhere."""
-        missed = {
-            (False, k): 0.0 for k in self.base
-        }  # by need: the chance that one call does without it
+        missed = {k: 0.0 for k in self.base}  # by need: the chance that one call does without it
         for i in range(self._prefix, self.p.size):
-            for need in self.h.parts(self.levels[i]) if self.coefficients[i] else ():
-                missed[need] = missed.get(need, 1.0) * (1 - float(self.p[i]))
-        return float(sum((1 - q**calls) * self.h.cost(k) for (_, k), q in missed.items()))
+            for k in self._parts(i) if self.coefficients[i] else ():
+                missed[k] = missed.get(k, 1.0) * (1 - float(self.p[i]))
+        return float(sum((1 - q**calls) * self.h.cost(k) for k, q in missed.items()))
 
-    def _recall(
-        self, needs: Sequence[Need], evaluate: Callable, paid: dict[int, float]
-    ) -> list[np.ndarray]:
+    def _recall(self, needs: Sequence[int], paid: dict[int, float]) -> list[np.ndarray]:
         """Values at the reference: kept ones, and the others evaluated, paid and kept."""
         if missing := tuple(need for need in needs if need not in self.kept):
-            self.kept.update(zip(missing, evaluate(missing, self.reference), strict=True))
-            for _, k in missing:
+            self.kept.update({k: self.h.value(k, self.reference) for k in missing})
+            for k in missing:
                 paid[k] = paid.get(k, 0.0) + float(self.h.cost(k))
         return [self.kept[need] for need in needs]
 
@@ -120,8 +123,3 @@ def epoch_price(
         return float(h.cost(levels[-1])) * (steps if len(levels) == 1 else 1)
     telescope = Anchored(h, dict(zip(levels, probabilities, strict=True)), at=np.zeros(1))
     return telescope.reference_cost(steps - 1) + (steps - 1) * telescope.expected_cost()
-
-
-Telescope.anchored = (
-    Anchored  # a constructor beside `for_accuracy` and `cheapest`, in a file of its own
-)
