@@ -27,7 +27,7 @@ from scipy import stats
 
 from .boxes import Check, Group
 from .pieces import tex
-from .proofs import factors, is_zero, negative_somewhere, non_negative, positive_on
+from .proofs import equal, factors, is_zero, negative_somewhere, non_negative, positive_on
 
 __all__ = ["CheckFailed", "certificate", "cited", "enclosure", "exact", "group", "identity"]
 __all__ += ["measured", "refuted", "statistical"]
@@ -78,7 +78,7 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
     formulas, many = [], isinstance(lhs, list | tuple)
     for left, right in zip(lhs, rhs, strict=True) if many else [(lhs, rhs)]:
         a, b = (sp.sympify(_value(side)) for side in (left, right))
-        _need(is_zero((a - b).subs(where)), f"{rows}: {a} differs from {b}")
+        _need(equal(a.subs(where), b.subs(where)), f"{rows}: {a} differs from {b}")
         _sound(b.subs(where) != 0, f"{rows}: the right side is 0: write terms on both sides")
         shown = tex(left if isinstance(left, Mapping) else a)
         _sound(shown != tex(b), f"{rows}: both sides read {shown}: name the left one in words")
@@ -282,9 +282,8 @@ def refuted(
         pair = mended if isinstance(mended, tuple) else (lhs, mended)
         x, y = numbers(*pair)
         _need(true(x, y), f"{rows}: mended, {x:.6g} {relation} {y:.6g} is still false")
-        against.append(f"Mended: ${tex(pair[0])}{SIGNS[relation]} {tex(pair[1])}$.")
-        if point:
-            against[-1] += f" There: ${tex(x)}{SIGNS[relation]} {tex(y)}$."
+        sign = SIGNS[relation]
+        against.append(f"Mended: ${tex(pair[0])}{sign} {tex(pair[1])}$, ${tex(x)}{sign} {tex(y)}$.")
     else:
         (missing,) = numbers(needs)
         _need(missing < 0, f"{rows}: the counterexample satisfies {needs} >= 0")

@@ -27,6 +27,21 @@ def is_zero(expression) -> bool:
     return any(form(expression) == 0 for form in forms)
 
 
+def equal(a, b) -> bool:
+    """Whether a - b is 0, or both are positive products of powers whose logarithms are the same."""
+    a, b = sp.sympify(a).doit(), sp.sympify(b).doit()
+    if is_zero(a - b):
+        return True
+    if not all(s.is_positive for s in a.free_symbols | b.free_symbols):
+        return False
+    at = sample(a.free_symbols | b.free_symbols)
+    x, y = number(a.subs(at)), number(b.subs(at))
+    if not x or not y or abs(x / y - 1) > 1e-12:
+        return False
+    logs = [sp.expand(sp.expand_log(sp.log(sp.factor_terms(e)), force=True)) for e in (a, b)]
+    return is_zero(logs[0] - logs[1])
+
+
 def sample(symbols: Iterable[sp.Symbol], shift: int = 0) -> dict[sp.Symbol, sp.Expr]:
     """A point without structure: ratios of consecutive primes, integers where those are asked for."""
     point = {}
@@ -71,8 +86,8 @@ def interval(expression: sp.Expr, box: Mapping):
         return iv.mpf(int(expression.p)) / iv.mpf(int(expression.q))
     if expression.is_Float:
         return iv.mpf(str(expression))
-    if expression == sp.pi:
-        return iv.pi
+    if expression in (sp.pi, sp.E):
+        return iv.pi if expression == sp.pi else iv.e
     inside = [interval(e, box) for e in expression.args]
     match expression:
         case sp.Add():

@@ -19,7 +19,6 @@ NO_CONSTANT = re.compile(
 OLD = {
     "acceleration": 10,
     "anchored": 15,
-    "convex": 7,
     "duality": 6,
     "experiment": 4,
     "lower_bound": 10,
@@ -27,7 +26,6 @@ OLD = {
     "peers": 1,
     "schedule": 11,
     "audit/acceleration": 47,
-    "audit/convex": 74,
     "audit/duality": 15,
     "audit/experiment": 91,
     "audit/lower_bound": 24,
@@ -99,3 +97,28 @@ def test_typed_digits_are_found_and_names_are_not():
         ["The slope"],
         ["Theorem 1(a)"],
     ]
+
+
+BOX = re.compile(r"^(`{3,})\{prf:(?:theorem|lemma|proposition|corollary)\}(.*?)^\1$", re.M | re.S)
+PRINTED = re.compile(  # glued formulas, labels, links and names
+    r"`{3}\{glue:math\}.*?`{3}|\{[\w:]+\}`[^`]*`|^:\w+:[^\n]*|<a .*?</a>|_\{?\d\}?", re.M | re.S
+)
+
+
+def constants(text: str) -> list[str]:
+    """The numbers typed into the theorem boxes of a text; 0, 1 and 2 (a case, a rate) are no constants."""
+    boxes = [PRINTED.sub("", match[2]) for match in BOX.finditer(text)]
+    return [
+        n for box in boxes for n in re.findall(r"\d+(?:\.\d+)?", box) if n not in ("0", "1", "2")
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in OLD])
+def test_the_constants_of_a_theorem_are_printed_from_a_formula(name):
+    assert [n for text in sources(PAGES[name], "markdown") for n in constants(text)] == []
+
+
+def test_typed_constants_are_found():
+    box = "```{{prf:theorem}} T\n:label: thm-3\n\nLet $\\gamma>2$, $d_0$ {}.\n```"
+    assert constants(box.format("and {glue:md}`key-16:myst`")) == []
+    assert constants(box.format("at most $18\\eps$")) == ["18"]

@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from mlgd.book.notation import page_text
+from test_language import sources
 
 BUILD = "from setuptools.build_meta import build_wheel; print(build_wheel('dist'))"
 ALONE = """
@@ -78,7 +77,7 @@ def test_the_ten_lines_of_the_readme_run(home, root):
 
 
 def test_every_call_of_the_cheat_sheet_runs(home, book):
-    sheet = page_text(book / "reference.ipynb").split("| regime |")[0]
+    sheet = "\n\n".join(sources(book / "reference.ipynb", "markdown")).split("| regime |")[0]
     calls = [
         call
         for line in sheet.splitlines()
