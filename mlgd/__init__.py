@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .adversary import Adversary as Adversary
     from .audits import audit as audit
+    from .bill import Result as Result
     from .descent import minimize as minimize
     from .estimates import estimate as estimate
     from .hierarchy import Hierarchy as Hierarchy
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from .planning import plan as plan
     from .plans import Plan as Plan
     from .plans import Problem as Problem
-    from .results import Result as Result
     from .telescope import Telescope as Telescope
 
 __version__ = "0.2.0"
@@ -30,7 +30,7 @@ _HOMES = {
     "LevelError": "hierarchy",
     "Plan": "plans",
     "Problem": "plans",
-    "Result": "results",
+    "Result": "bill",
     "Schedule": "jumps",
     "Telescope": "telescope",
     "audit": "audits",

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from .bill import Result
 from .curvature import tried
 from .hierarchy import LevelError
-from .results import Result
-from .runs import Run
 from .solvers import quasi_newton
 from .surveys import ENOUGH, MOST, SMOOTH, Survey
 
@@ -237,7 +236,7 @@ class Choices(Survey):
     def record(self, y: np.ndarray, loss: float) -> None:
         """A point reached, with the estimate of its loss: the output from now on."""
         self.estimate = loss
-        self.run.memory.y = self.run.memory.output = y
+        self.run.memory.y = y
         self.run.attend()
 
     def end(self, y: np.ndarray, loss: float, why: str) -> None:
@@ -315,7 +314,7 @@ class Choices(Survey):
         self.tell(
             f"steps do not get on: {method!r} took the loss from about {before:.2g} to {after:.2g}"
         )
-        self.record(*((self.x, after) if after <= before else (self.run.output, before)))
+        self.record(*((self.x, after) if after <= before else (self.run.memory.y, before)))
         self.status = "done" if self.estimate <= self.eps else "missed"
 
     def result(self, found: Result) -> Result:
@@ -336,16 +335,16 @@ class Choices(Survey):
             found,
             status=status,
             estimate=self.estimate,
-            choices=tuple(self.told),
+            decisions=tuple(self.told),
             cost_by_purpose=dict(self.spent),
             message="; ".join(
                 p for p in (found.message, missed, self.why, about, self.errors.doubt) if p
             ),
-            promise="measured" if status == "done" and not self.errors.doubt else "none",
+            promise="estimate" if status == "done" and not self.errors.doubt else "none",
         )
 
 
-def chosen(run: Run, memory: SimpleNamespace) -> None:
+def chosen(run, memory: SimpleNamespace) -> None:
     """The method of a run without a plan."""
     choices = Choices(run)
     run.told = choices.result

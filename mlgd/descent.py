@@ -1,18 +1,24 @@
-"""minimize: from a hierarchy and a starting point to a result; and the methods that a plan may name.
+"""minimize: from a hierarchy and a starting point to a result.
 
-Each makes the steps of a run (see `mlgd.runs`): averaged descent and similar triangles.
+A method is a state and a generator that makes the steps: all that must survive a step is in the
+state, so that a run that was killed goes on from the state of its last file. Plans run averaged
+descent or similar triangles; without a plan `climb` goes from coarse to fine.
 """
 
-from collections.abc import Callable
-from types import SimpleNamespace
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from .choices import chosen
-from .hierarchy import Hierarchy, positive
+from .bill import Bill, Result, State
+from .checkpoint import Checkpoint, Progress, Run, digest
+from .hierarchy import Hierarchy, generator, positive
 from .plans import Plan
-from .results import Result, State
-from .runs import Method, Run
+from .telescope import Telescope
+
+BLOCK = 256  # uniform numbers are drawn for this many steps at once
 
 
 def minimize(
@@ -21,131 +27,186 @@ def minimize(
     plan: Plan | None = None,
     *,
     eps: float | None = None,
+    radius: float | None = None,
     rng=None,
     loss: Callable[[np.ndarray], float] | None = None,
-    callback: Callable[[State], bool | None] | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
     max_cost: float | None = None,
     progress: bool = False,
     checkpoint=None,
-    executor=None,
 ) -> Result:
-    """Minimize from y0: run a plan, or without one measure, step and judge until a loss of eps above the minimum.
+    """Run a plan; or, without one, go from coarse to fine until a loss of eps above the minimum.
 
-    Without a plan, levels are asked from the coarsest upwards, no finer than `eps` needs or `max_cost` pays for, and steps
-    use the curvature of coarser ones. `result.estimate` is the loss that is believed, `result.choices` says why, and
-    `result.promise` is 'measured' (an estimate) or 'none'.
+    Without a plan no constants are needed. `radius` is a bound on |y0 - y*|, if you have one.
+    `result.estimate` is the loss that is believed, `result.decisions` says why, and
+    `result.promise` is 'estimate', or 'none' where nothing could be judged.
 
-    `loss` is recorded at about 200 steps, uncharged. `callback(state)` is called after every step and ends the run by
-    returning True or raising StopIteration; `max_cost` ends it before the evaluation that would pass that price. A level
-    that fails on the way (an exception, another shape, a number that is not finite) ends it with status 'failed' and the
-    output so far (without a plan, a step that leads to such a point is shortened first); an interrupt, and an error of your
-    callback or loss, are raised again with the result on them, `error.result`. `checkpoint` is a path: where the run stands is written there every few seconds, and a run that finds
-    the file of its own beginning goes on from it, bit for bit. `executor` (of concurrent.futures' shape) evaluates the
-    levels of one call at once; the result is the same.
+    `loss` is recorded along the way (at about 200 steps of a plan), uncharged.
+    `callback(progress)` is called after every step; returning True or raising StopIteration ends
+    the run. `max_cost` ends it before the evaluation that would pass that price. A level that
+    fails ends it with status 'failed' and the output so far; an interrupt, and an error of your
+    callback or loss, are raised again with the result on them, `error.result`. `checkpoint` is a
+    path: the state is written there every few seconds, and a run that finds the file of its own
+    beginning goes on from it, bit for bit.
 
     >>> from mlgd import Problem, plan
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
-    >>> run = minimize(h, np.zeros(2), plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), rng=0)
+    >>> p = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
+    >>> run = minimize(h, np.zeros(2), p, rng=0)
     >>> run.status, run.nit, bool(abs(run.x - 1).max() < 0.1)
     ('done', 256, True)
     """
-    _refuse(h, plan, eps, max_cost, loss, callback, executor)
-    eps = None if eps is None else positive("eps", eps)
-    max_cost = None if max_cost is None else positive("max_cost", max_cost)
-
-    return Run(
-        h, y0, plan, eps, rng, loss, callback, max_cost, progress, checkpoint, executor, method_of
-    ).go()
-
-
-def _refuse(h, plan, eps, max_cost, loss, callback, executor) -> None:
-    """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
-    if not isinstance(h, Hierarchy):
-        hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
-        raise TypeError(
-            f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}{hint}"
-        )
-    if plan is not None and not isinstance(plan, Plan):
-        hint = (
-            ": give its .best"
-            if hasattr(plan, "best")
-            else ": make one with mlgd.plan(problem, eps)"
-        )
-        raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}{hint}")
+    refuse(h, plan, loss=loss, callback=callback)
     if plan is not None and eps is not None:
         raise ValueError("give a plan (its eps is in it) or eps, not both")
     if plan is None and eps is None and max_cost is None:
         raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
-    for name, given in (("loss", loss), ("callback", callback)):
-        if given is not None and not callable(given):
-            raise TypeError(
-                f"{name} must be a function; got a value of type {type(given).__name__}"
-            )
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(
-            f"executor must have a submit method, as those of concurrent.futures; got a value of type {type(executor).__name__}"
-        )
+    eps, radius, max_cost = (
+        None if given is None else positive(name, given)
+        for name, given in (("eps", eps), ("radius", radius), ("max_cost", max_cost))
+    )
+    file = None if checkpoint is None else Checkpoint(checkpoint)
+    start, bill, seeded, rng = h.point(y0), Bill(h, max_cost), rng is not None, generator(rng)
+    start.flags.writeable = False
+    if plan is None:
+        from .unplanned import unplanned
+
+        if file is not None:
+            raise ValueError("a run without a plan keeps no checkpoint yet: leave it out")
+        bill.open(h.levels[0], start)
+        return unplanned(Run(bill, State(start), loss, callback, scale=math.inf), eps, rng)
+    coins = rng.bit_generator.state
+    telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
+    first, always = telescopes[0].levels[0], telescopes[0].prefix
+    bill.open(first if always is None else always, start)
+    bill.accuracy |= plan.accuracies or {}
+    state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
+    run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
+    if file is not None:
+        chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
+        fingerprint = {
+            "set of levels": list(h.levels),
+            "list of prices": list(bill.price.values()),
+            "plan": digest(repr(chosen)),
+            "eps or radius": repr((eps, radius)),
+            "start": start,
+            "gradient there": bill.there,
+            "seed": digest(repr(coins)) if seeded else None,
+        }
+        run.resume(file, fingerprint)
+    steps = run.state.steps(bill, plan, telescopes, rng)
+    return run.go(steps, progress, total=plan and plan.steps)
 
 
-# --- the methods ---
+def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None) -> None:
+    """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
+
+    def check(name: str, fine: bool, what: str, given, hint: str = "") -> None:
+        if not fine:
+            kind = type(given).__name__
+            raise TypeError(f"{name} must be a {what}; got a value of type {kind}{hint}")
+
+    hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
+    check("the first argument", isinstance(h, Hierarchy), "Hierarchy", h, hint)
+    made = "make one with mlgd.plan(problem, eps)"
+    hint = ": give its .best" if hasattr(plan, "best") else f": {made}"
+    check("plan", plan is None or isinstance(plan, Plan), "Plan", plan, hint)
+    for name, given in functions.items():
+        check(name, given is None or callable(given), "function", given)
 
 
-def averaged(run: Run, memory: SimpleNamespace) -> None:
-    """y <- y - eta g(y) and an average, with weights that grow by `plan.growth` per step.
+# --- the methods of a plan ---
 
-    The average is of the points where g was taken; with a window of the last `window` points reached.
+
+@dataclass
+class Planned(State):
+    """Where a plan is: its stage, the steps made in it, and the generator before the last block."""
+
+    stage: int = 0
+    at: int = 0
+    coins: dict = field(default_factory=dict)
+
+    def draws(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator:
+        """For every step that is left: its number in its stage, and a draw y -> g(y) for it."""
+        if type(rng.bit_generator).__name__ != self.coins["bit_generator"]:  # that of the file
+            rng = np.random.Generator(getattr(np.random, self.coins["bit_generator"])())
+        rng.bit_generator.state = self.coins
+        while self.stage < len(telescopes):
+            telescope, steps = telescopes[self.stage], plan.stages[self.stage].steps
+            always = partial(bill.value, telescope.prefix, fresh=False)
+            for first in range(max(self.at - 1, 0) // BLOCK * BLOCK, steps, BLOCK):
+                self.coins = rng.bit_generator.state
+                hits = rng.random((BLOCK, telescope.random.size)) < telescope.random
+                alone = (~hits.any(axis=1) & (telescope.prefix is not None)).tolist()
+                for at in range(max(first, self.at), min(first + BLOCK, steps)):
+                    self.at = at + 1
+                    if alone[at - first]:
+                        yield at, always
+                    else:
+                        yield at, partial(_drawn, telescope, hits[at - first], bill)
+            self.stage, self.at = self.stage + 1, 0
+        self.promise = "none" if bill.broken else plan.promise
+        self.message = f"{self.step} steps, as planned: {bill.broken or plan.promised}"
+
+
+def _drawn(telescope: Telescope, hits: np.ndarray, bill: Bill, y: np.ndarray) -> np.ndarray:
+    return telescope.combine(y, hits, bill.values).value
+
+
+@dataclass
+class Descent(Planned):
+    """Averaged descent: y <- y - eta g(y), and the sums of weighted points and of weights.
+
+    Averaged are the points where g was taken, with weights that grow by `plan.growth` per step; or,
+    with a window, the points reached in the last so many steps.
     """
-    plan, eta, decay = run.plan, run.plan.eta, 1.0 / run.plan.growth
-    reached = plan.window is not None  # points reached are averaged, and not before this step
-    opens = plan.steps - plan.window if reached else 0
-    if not hasattr(
-        memory, "sums"
-    ):  # of the weighted points and of the weights, both over the latest weight
-        memory.sums = np.zeros_like(memory.y), 0.0
-    y, (total, mass) = memory.y, memory.sums
-    spare = np.empty_like(y)
-    for stage, telescope in run.stages_left():
-        sample = run.sampler(telescope)
-        for _ in range(memory.at, stage.steps):
-            move = eta * sample(y)
-            after = np.subtract(
-                y, move, move
-            )  # a new array at every step: a user may keep the points seen
+
+    sums: tuple[np.ndarray, float] | None = None  # both over the latest weight
+
+    @property
+    def output(self) -> np.ndarray:
+        return self.y.copy() if self.sums is None else self.sums[0] / self.sums[1]
+
+    def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
+        eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
+        opens = plan.steps - plan.window if tail else 0
+        total, mass = self.sums or (np.zeros_like(self.y), 0.0)
+        y, total, spare = self.y, total.copy(), np.empty_like(total)
+        for _, draw in self.draws(bill, plan, telescopes, rng):
+            move = eta * draw(y)
+            after = np.subtract(y, move, move)  # a new array: a user may keep the points seen
             after.flags.writeable = False
-            if memory.step >= opens:
+            if self.step >= opens:
+                point = after if tail else y
                 if decay == 1.0:
-                    np.add(total, after if reached else y, spare)
+                    np.add(total, point, spare)
                 else:
                     np.multiply(total, decay, spare)
-                    spare += after if reached else y
+                    spare += point
                 total, spare, mass = spare, total, 1.0 + mass * decay
-                memory.sums = total, mass  # at once: an interrupt finds the sums of whole steps
-                memory.output = None  # it is total / mass, divided when someone asks
-            else:
-                memory.output = after
-            memory.y = y = after
-            run.made()
+                self.sums = total, mass  # at once: an interrupt finds the sums of whole steps
+            self.y = y = after
+            yield
 
 
-def accelerated(run: Run, memory: SimpleNamespace) -> None:
-    """Similar triangles: x = (alpha z + A y)/A', z <- z - alpha g(x), y <- (alpha z + A y)/A', alpha = eta t."""
-    for stage, telescope in run.stages_left():
-        sample = run.sampler(telescope)
-        if not memory.at:
-            memory.z, memory.weight = memory.y, 0.0
-        while memory.at < stage.steps:
-            y, z = memory.y, memory.z
-            alpha = run.plan.eta * (memory.at + 1)
-            share = alpha / (memory.weight + alpha)
+@dataclass
+class Triangles(Planned):
+    """Similar triangles: x = (a z + A y)/A', z <- z - a g(x), y <- (a z + A y)/A', a = eta t."""
+
+    z: np.ndarray | None = None
+    weight: float = 0.0
+
+    def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
+        y, z, weight = self.y, self.z, self.weight
+        for at, draw in self.draws(bill, plan, telescopes, rng):
+            if not at:
+                z, weight = y, 0.0
+            alpha = plan.eta * (at + 1)
+            weight += alpha
+            share = alpha / weight
             x = y if z is y else y + share * (z - y)
-            z = z - alpha * sample(x)
-            memory.y = memory.output = y + share * (z - y)
-            memory.z, memory.weight = z, memory.weight + alpha
-            run.made()
-
-
-def method_of(plan: Plan | None) -> Method:
-    """What carries a plan out, or does without one; plans of other names are averaged descent."""
-    named = {"accelerated": accelerated}
-    return chosen if plan is None else named.get(plan.method, averaged)
+            z = z - alpha * draw(x)
+            y = y + share * (z - y)
+            self.y, self.z, self.weight = y, z, weight
+            yield

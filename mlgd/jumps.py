@@ -13,15 +13,13 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError, generator
-from .purchases import Meter
-from .results import Result
+from .bill import Bill, Result, State, Stop
+from .checkpoint import Run
+from .descent import refuse
+from .hierarchy import Hierarchy, generator
 
-BLOCK = 1024  # events are drawn and thinned, and losses recorded, about this many at a time
-FAR = 1e12  # a path this many times as large as its start, or one, has diverged
-SLACK = (
-    1 + 1e-6
-)  # the bound of a rate is taken just inside a piece; thinning undoes whatever it is too large
+BLOCK = 1024  # events are drawn and thinned about this many at a time
+SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
 
 
 @dataclass(frozen=True)
@@ -133,16 +131,59 @@ def proposition_schedule(
     """
     if not (mu > 0 and eps > 0 and relax > 0):
         raise ValueError(f"mu, eps and relax must be positive; got {mu!r}, {eps!r} and {relax!r}")
-    from . import formulas as F  # here, because sympy is slow to load
+    from . import formulas
 
-    at = lambda name, t: F.value(F.SCHEDULE[name], mu=mu, eps=eps, horizon=1 / mu, t=t)  # noqa: E731
-    ends = {name: at(name, 1 / mu) for name in F.SCHEDULE}
-    growth = {name: mu * math.log(at(name, 0.0) / ends[name]) for name in F.SCHEDULE}
-    delta, nu2 = (
-        (ends["delta"] / math.sqrt(relax), growth["delta"]),
-        (ends["nu2"] / relax, growth["nu2"]),
-    )
+    def backwards(name: str) -> tuple[float, float]:
+        """The end and the growth of one of the formulas, exponential backwards in time."""
+        law = formulas.SCHEDULE[name]
+        first, end = (
+            formulas.value(law, mu=mu, eps=eps, horizon=1 / mu, t=t) for t in (0.0, 1 / mu)
+        )
+        return end, mu * math.log(first / end)
+
+    (end, growth), (end2, growth2) = backwards("delta"), backwards("nu2")
+    delta, nu2 = (end / math.sqrt(relax), growth), (end2 / relax, growth2)
     return exponential_schedule(h, delta, nu2, gamma, horizon, weight=mu / 2, coarsest=coarsest)
+
+
+@dataclass
+class Flow(State):
+    """Where a flow is: its path, the time, and the average of the path up to then."""
+
+    time: float = 0.0
+    mean: np.ndarray | None = None
+
+    @property
+    def output(self) -> np.ndarray:
+        return self.y.copy() if self.mean is None else self.mean.copy()
+
+    def steps(
+        self, bill: Bill, schedule: Schedule, horizon: float, weight: float, most: int, rng
+    ) -> Iterator[None]:
+        """Fire, event by event. Between events the path is constant, so its average is exact."""
+        pairs = [[j for j in (bill.h.before(k), k) if j is not None] for k in schedule.levels]
+        self.mean = self.y.copy()
+
+        def shares(times: np.ndarray) -> np.ndarray:
+            """Of the average up to each time: what the stretch since the one before it weighs."""
+            gaps = np.diff(times, prepend=self.time)
+            return np.expm1(-weight * gaps) / np.expm1(-weight * times) if weight else gaps / times
+
+        for low, high in _pieces(schedule, horizon):
+            times, which, rate = _events(schedule, low, high, rng)
+            columns = (column.tolist() for column in (times, which, rate, shares(times)))
+            for t, i, r, share in zip(*columns, strict=True):
+                if self.step == most:
+                    raise Stop("budget", f"max_events were made by time {self.time:.4g}")
+                values = bill.values(pairs[i], self.y)
+                jump = values[-1] - values[0] if len(values) > 1 else values[0]
+                self.mean += share * (self.y - self.mean)
+                self.y, self.time = self.y - jump / r, t
+                self.y.flags.writeable = False
+                yield
+        if horizon:
+            self.mean += shares(np.array([horizon]))[0] * (self.y - self.mean)
+        self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
 
 
 def flow(
@@ -155,11 +196,11 @@ def flow(
     loss: Callable[[np.ndarray], float] | None = None,
     max_events: int = 10_000_000,
 ) -> Result:
-    """Run the jump process for a flow time `horizon`; the result's y is the average with weights e^(weight t).
+    """Run the jump process for a flow time `horizon`; y is the average with weights e^(weight t).
 
-    `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. The average is exact: the
-    path is constant between events. `steps` of the result counts events; its trace is indexed by event. A level that
-    fails ends the run with status 'failed' and the average up to then; an interrupt carries it as `.result`.
+    `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. `steps` of
+    the result counts events; its trace is indexed by event. A level that fails ends the run with
+    status 'failed' and the average up to then; an interrupt carries it as `.result`.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 5))
@@ -167,81 +208,18 @@ def flow(
     >>> run.status, run.nit > 300, bool(abs(run.x[0] - 0.75) < 0.2)
     ('done', True, True)
     """
-    if not isinstance(h, Hierarchy):
-        raise TypeError(
-            f"the first argument must be a Hierarchy; got a value of type {type(h).__name__}"
-        )
+    refuse(h, loss=loss)
     schedule = _as_schedule(h, rates)
-    w = schedule.weight if weight is None else weight
-    for name, given in (("horizon", horizon), ("weight", w)):
+    weight = schedule.weight if weight is None else weight
+    for name, given in (("horizon", horizon), ("weight", weight)):
         if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
             raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
-    if loss is not None and not callable(loss):
-        raise TypeError(f"loss must be a function; got a value of type {type(loss).__name__}")
-    y, rng, meter, rows = h.point(y0), generator(rng), Meter(h), []
-    bought = [[k for k in (h.before(j), j) if k is not None] for j in schedule.levels]
-    mean, far, now, events = y.copy(), FAR * (1 + float(np.abs(y).max())), 0.0, 0
-
-    def record() -> None:
-        rows.append((events, meter.total, math.nan if loss is None else float(loss(mean.copy()))))
-
-    def result(status: str, message: str, error: Exception | None = None) -> Result:
-        record()
-        return Result.of(mean, meter, rows, events, status, message, error=error)
-
-    def shares(times: np.ndarray) -> np.ndarray:
-        """Of the average up to each time: what the stretch since the one before it weighs."""
-        gaps = np.diff(times, prepend=now)
-        return np.expm1(-w * gaps) / np.expm1(-w * times) if w else gaps / times
-
-    failure, message = None, f"flowed for {horizon:g} units of time: nothing is promised of one run"
-    try:
-        record()
-        for low, high in _pieces(schedule, horizon):
-            times, which, rate = _events(schedule, low, high, rng)
-            safe = mean.copy()
-            try:
-                for t, i, r, share in zip(
-                    *(a.tolist() for a in (times, which, rate, shares(times))), strict=True
-                ):
-                    if events == max_events:
-                        return result(
-                            "budget", f"{events} events were made by time {now:.4g}: max_events"
-                        )
-                    for k in bought[i]:
-                        meter.charge(k)
-                    step = h.step(schedule.levels[i], y)
-                    mean += share * (y - mean)
-                    y, now, events = (
-                        y - step / r,
-                        t,
-                        events + 1,
-                    )  # a new array: a user may keep the points seen
-                    y.flags.writeable = False
-            except LevelError as error:
-                failure, message = (
-                    error,
-                    f"event {events + 1}, time {t:.4g}: {error}; the average so far is kept",
-                )
-            if not np.abs(y).max() <= far:
-                mean = safe
-                return result(
-                    "diverged", f"the path left every region by event {events}: raise the rates"
-                )
-            if failure is not None:
-                return result("failed", message, failure)
-            if times.size and loss is not None:
-                record()
-        if horizon:
-            mean += shares(np.array([horizon]))[0] * (y - mean)
-    except KeyboardInterrupt as interrupt:
-        interrupt.result = result(
-            "stopped", f"interrupted at event {events}: the average so far is kept"
-        )
-        raise
-    return result("done", message)
+    state = Flow(h.point(y0))
+    state.y.flags.writeable = False
+    run = Run(Bill(h), state, loss, every=schedule.integral(np.ones(len(schedule.levels)), horizon))
+    return run.go(state.steps(run.bill, schedule, horizon, weight, max_events, generator(rng)))
 
 
 def _pieces(schedule: Schedule, horizon: float) -> Iterator[tuple[float, float]]:

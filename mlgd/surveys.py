@@ -14,13 +14,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from .bill import Stop, log
 from .curvature import NOTHING, Look, first_length, look, tried
 from .dithering import DIRECTIONS, TRIAL, Dither
 from .errors import Errors
 from .hierarchy import LevelError
-from .purchases import Stop
-from .results import log
-from .runs import Run
 from .solvers import quasi_newton
 
 SHARE = 0.5  # of one gradient of a level: what the products for one look at it may cost
@@ -39,7 +37,7 @@ BENDS = 0.1  # of a gradient: the loss bends where half a step and the whole one
 class Survey:
     """What is bought, told and measured; `told` is every choice in a sentence, `spent` the bill by purpose."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run):
         self.run, self.meter, self.rng, self.eps = run, run.meter, run.rng, run.eps
         self.h = run.h._like(evaluate=self.bought)
         self.known: dict[

@@ -4,11 +4,10 @@ python long_run.py CHECKPOINT RESULT STEPS SECONDS: run with a file every SECOND
 """
 
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 
-from mlgd import Hierarchy, Plan, Telescope, checkpoints, minimize
+from mlgd import Hierarchy, Plan, Telescope, checkpoint, minimize
 
 DIMENSION = 20
 CURVATURE = np.geomspace(0.1, 1.0, DIMENSION)
@@ -21,20 +20,6 @@ def evaluate(k, y):
 
 def cost(k):
     return 8.0**k
-
-
-@dataclass(frozen=True)
-class Dies:
-    """A level that kills the process it is evaluated in, unless that is the one that made it."""
-
-    home: int
-
-    def __call__(self, k, y):
-        import os
-
-        if k == 2 and os.getpid() != self.home:
-            os._exit(1)
-        return evaluate(k, y)
 
 
 def hierarchy(levels=range(4)):
@@ -64,7 +49,7 @@ def loss(y):
 
 if __name__ == "__main__":
     path, out, steps, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-    checkpoints.EVERY, checkpoints.SHARE = seconds, 0
+    checkpoint.EVERY, checkpoint.SHARE = seconds, 0
     h, y0, p = setting(steps)
     result = minimize(h, y0, p, rng=7, loss=loss, checkpoint=path)
     with open(out, "wb") as file:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
-from mlgd import Hierarchy, LevelError, Problem, Telescope, audit, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, audit, minimize, plan
 from mlgd.adversary import Adversary
+from mlgd.telescope import Telescope
 
 
 @st.composite

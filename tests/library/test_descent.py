@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlgd import Hierarchy, LevelError, Plan, Problem, Telescope, audit, minimize, plan
+from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
 from mlgd.examples import biased, rounded
 from mlgd.hierarchy import first_level
 
@@ -265,7 +265,7 @@ def test_max_cost_is_never_passed_and_nearly_spent():
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated"])
 @pytest.mark.parametrize("with_loss", [True, False])
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_divergence_returns_the_best_output_and_says_so(method, with_loss):
+def test_divergence_returns_the_start_and_says_so(method, with_loss):
     case = quadratic()
     too_small = Problem(beta=case.beta / 40, d0=1.0, gamma=3.0, c=C)
     p = plan(too_small, too_small.beta / 200, method)
@@ -273,29 +273,11 @@ def test_divergence_returns_the_best_output_and_says_so(method, with_loss):
     r = minimize(h, START, p, rng=0, loss=case.excess if with_loss else None)
     assert r.status == "diverged"
     assert "beta" in r.message
-    assert "best" in r.message
+    assert (r.promise, r.success) == ("none", False)
     assert r.steps < p.steps
-    assert np.isfinite(r.y).all()
-    assert case.excess(r.y) <= 20 * case.excess(
-        START
-    )  # without a loss to rank them: the last output near the start
+    assert np.array_equal(r.y, START)
     if with_loss:
-        assert case.excess(r.y) == np.nanmin(r.trace.loss) <= case.excess(START)
-
-
-def test_a_run_has_diverged_ten_thousand_distances_away_and_its_best_output_is_within_four():
-    h = Hierarchy(lambda k, y: -y, lambda k: 1.0, [0])  # y doubles at every step
-    p = replace(
-        Plan.by_hand(Telescope(h, [1.0]), eta=1.0, steps=100, window=1),
-        problem=Problem(beta=1.0, mu=1.0, d0=1.0, gamma=3, c=1),
-    )
-    r = minimize(h, np.ones(1), p)
-    assert (r.status, r.nit, r.y.tolist()) == (
-        "diverged",
-        14,
-        [4.0],
-    )  # 2^14 - 1 and 2^2 - 1 away from the start
-    assert "before step 14" in r.message
+        assert r.fun == case.excess(START)
 
 
 @pytest.mark.parametrize("method", ["fixed", "accelerated"])
@@ -445,7 +427,7 @@ def test_a_promise_is_said_only_if_it_was_made():
     assert p.promised in kept.message
     by_hand = Plan.by_hand(p.telescope(h, p.stages[0]), eta=0.1, steps=3)
     r = minimize(h, START, by_hand, rng=0)
-    assert (r.status, r.promise) == ("done", "none")
+    assert (r.status, r.promise, r.success) == ("done", "none", False)
     assert "nothing is promised" in r.message
     for early in (
         minimize(h, START, p, rng=0, callback=lambda s: s.step == 5),
@@ -522,9 +504,6 @@ def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
     r = minimize(h, START, p, rng=0, callback=lambda s: points.append(s.y))
     weights = p.growth ** np.arange(p.steps)
     assert np.allclose(r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0)
-
-
-# --- coarse to fine ------------------------------------------------------------------------------------------
 
 
 # --- what a user's arrays may be -----------------------------------------------------------------------------
@@ -646,7 +625,7 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
         p,
     )
     assert "&lt;b&gt;" in bad._repr_html_() or "str" in bad._repr_html_()
-    assert "LevelError" in repr(bad)
+    assert "str" in repr(bad)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------

@@ -2,15 +2,11 @@
 
 import json
 import logging
-import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
-import time
-import warnings
 import zipfile
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,30 +16,17 @@ import pytest
 from kills import killed
 from long_run import bits, loss, setting
 
-from mlgd import (
-    Hierarchy,
-    LevelError,
-    Plan,
-    Problem,
-    Telescope,
-    checkpoints,
-    descent,
-    minimize,
-    plan,
-)
+from mlgd import Hierarchy, LevelError, Problem, checkpoint, minimize, plan
 from mlgd.examples import biased
 
-SPAWN = multiprocessing.get_context(
-    "spawn"
-)  # a fork of a process that has threads, as JAX's, may hang
 SCRIPT = Path(long_run.__file__)
 
 
 @pytest.fixture
 def every_step(monkeypatch):
     """A file after every step."""
-    monkeypatch.setattr(checkpoints, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", 0)
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
 
 
 def plans():
@@ -51,7 +34,7 @@ def plans():
     problem = Problem(beta=1.0, mu=0.25, d0=2.0, gamma=3.0, c=1.0)
     h = biased(lambda y: np.array([1.0, 0.5, 0.25]) * (y - 1), 3.0, 1.0, range(1, 12))
     every = {m: plan(problem, 0.1, m) for m in ("multilevel", "fixed", "accelerated", "scheduled")}
-    every["tail"] = Plan.by_hand(Telescope(h, {2: 1.0, 4: 0.3, 8: 0.1}), 0.5, 400, window=90)
+    every["tail"] = replace(every["multilevel"], window=9)
     return h, every
 
 
@@ -60,13 +43,10 @@ def stopped(h, y0, p, path, step, **options):
     return minimize(h, y0, p, callback=lambda s: s.step >= step, checkpoint=path, **options)
 
 
-# --- checkpoints -----------------------------------------------------------------------------------------------
+# --- checkpoint -----------------------------------------------------------------------------------------------
 
 
-METHODS = ["multilevel", "fixed", "accelerated", "scheduled", "tail"]
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled", "tail"])
 def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
     h, every = plans()
     p, y0 = every[method], np.zeros(3)
@@ -117,15 +97,16 @@ def test_every_generator_of_numpy_is_kept(generator, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
-def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_path):
-    steps = 20_000
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(kills, tmp_path):
+    steps = 2_000 * kills
     h, y0, p = setting(steps)
     whole = bits(minimize(h, y0, p, rng=7, loss=loss))
     path, out = tmp_path / "file", tmp_path / "result"
     command = [sys.executable, str(SCRIPT), str(path), str(out), str(steps), "0.001"]
-    met = [killed(command, path, int(n)) for n in np.random.default_rng(11).integers(1, 9, 4)]
+    met = [killed(command, path, int(n)) for n in np.random.default_rng(11).integers(1, 9, kills)]
     subprocess.run(command, check=True)
-    assert met == [True] * 4
+    assert met == [True] * kills
     assert out.read_bytes() == whole
 
 
@@ -145,7 +126,7 @@ def test_a_failed_level_can_be_mended_and_the_run_resumed(tmp_path):
     mended = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
     whole = minimize(h, y0, p, rng=2)
     assert np.array_equal(mended.y, whole.y)
-    assert mended.nfev > whole.nfev  # what failed was paid for, too
+    assert (mended.status, mended.nfev) == ("done", whole.nfev)
 
 
 def test_a_budget_can_be_raised_and_the_run_resumed(tmp_path):
@@ -175,51 +156,6 @@ def test_an_interrupted_run_is_resumed_from_its_last_file(tmp_path, every_step):
     assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(
         minimize(h, y0, p, rng=2)
     )
-
-
-@pytest.mark.parametrize("method", ["multilevel", "accelerated"])
-@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_a_plan_on_the_way_of_a_run_without_one_shares_its_bill_and_is_resumed(
-    method, executor, tmp_path, monkeypatch
-):
-    h, every = plans()
-    calls, last = 0, 0
-
-    def evaluate(k, y):
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            raise KeyboardInterrupt
-        return h.evaluate(k, y)
-
-    def two_plans(run, memory):
-        y = memory.y
-        for _ in range(2):
-            y = run.part(every[method], y, allowed=1e9)
-        memory.output = y - run.value(3, y)
-        run.made()
-
-    monkeypatch.setattr(descent, "chosen", two_plans)
-    counted = replace(h, evaluate=evaluate)
-    whole = minimize(counted, np.zeros(3), eps=0.1, rng=5, executor=executor)
-    once = minimize(h, np.zeros(3), every[method], rng=5)
-    assert whole.nit == whole.trace.step[-1] == 2 * once.nit + 1
-    assert (np.diff(whole.trace.step) >= 0).all()
-    last = calls // 3
-    for _ in range(3):
-        calls = 0
-        with pytest.raises(KeyboardInterrupt):
-            minimize(
-                counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a", executor=executor
-            )
-    calls, last = 0, 0
-    assert bits(minimize(counted, np.zeros(3), eps=0.1, rng=5, checkpoint=tmp_path / "a")) == bits(
-        whole
-    )
-    assert (
-        calls < 15
-    )  # what the third life left, and the first gradients of the run and its plans in four lives
-    assert minimize(h, np.zeros(3), eps=0.1, rng=5, max_cost=whole.cost / 3).cost <= whole.cost / 3
 
 
 def other_problems():
@@ -294,7 +230,7 @@ def test_a_file_is_data_and_never_code(tmp_path):
         names = file.namelist()
         text = np.frombuffer(file.read("text.npy")[128:], np.uint8).tobytes()
     assert {n.split(".")[1] for n in names} == {"npy"}
-    assert json.loads(text)["format"] == checkpoints.FORMAT
+    assert json.loads(text)["format"] == checkpoint.FORMAT
     for trap in (pickle.dumps(Trap()), None):
         if trap is None:
             np.savez(tmp_path / "trap.npz", text=np.array([Trap()], object), checksum=np.zeros(1))
@@ -307,7 +243,7 @@ def test_a_file_is_data_and_never_code(tmp_path):
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
     h, y0, p = setting(100)
-    written, save = 0, checkpoints.save
+    written, save = 0, checkpoint.save
 
     def full(path, content):
         nonlocal written
@@ -316,113 +252,11 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
             raise OSError(28, "No space left on device")
         save(path, content)
 
-    monkeypatch.setattr(checkpoints, "save", full)
-    r = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+    monkeypatch.setattr(checkpoint, "save", full)
+    with pytest.warns(UserWarning, match="No space left on device"):
+        r = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
     assert r.status == "done"
-    assert "No space left on device" in r.message
     assert np.array_equal(r.y, minimize(h, y0, p, rng=2).y)
-
-
-# --- executors -------------------------------------------------------------------------------------------------
-
-OFTEN = (1.0, 0.6, 0.5, 0.4)
-
-
-def test_the_same_bits_on_every_executor():
-    h, y0, p = setting(200, OFTEN)
-    here = minimize(h, y0, p, rng=4)
-    for executor in (ThreadPoolExecutor(4), ProcessPoolExecutor(2, SPAWN)):
-        with executor:
-            there = minimize(h, y0, p, rng=4, executor=executor)
-            assert bits(there) == bits(here)
-            assert there.message == here.message
-
-
-def test_the_levels_of_a_call_are_evaluated_at_once():
-    h, y0, p = setting(20, (1.0, 0.999, 0.999, 0.999))
-    inside, most = 0, 0
-
-    def evaluate(k, y):
-        nonlocal inside, most
-        inside += 1
-        most = max(most, inside)
-        time.sleep(0.005)
-        inside -= 1
-        return long_run.evaluate(k, y)
-
-    with ThreadPoolExecutor(4) as executor:
-        minimize(replace(h, evaluate=evaluate), y0, p, rng=4, executor=executor)
-    assert most > 1
-
-
-def test_a_worker_that_dies_loses_nothing():
-    h, y0, p = setting(200, OFTEN)
-    mortal = replace(h, evaluate=long_run.Dies(os.getpid()))
-    with ProcessPoolExecutor(2, SPAWN) as executor:
-        r = minimize(mortal, y0, p, rng=4, executor=executor)
-    assert r.status == "done"
-    assert "the executor failed (BrokenProcessPool" in r.message
-    here = minimize(h, y0, p, rng=4)
-    assert bits(r) == bits(here)  # the price, too
-
-
-def test_an_executor_that_can_not_take_the_problem_is_done_without():
-    h, y0, p = setting(50, OFTEN)
-    unpicklable = replace(h, evaluate=lambda k, y: long_run.evaluate(k, y))
-    with ProcessPoolExecutor(1, SPAWN) as executor:
-        r = minimize(unpicklable, y0, p, rng=4, executor=executor)
-    assert r.status == "done"
-    assert "went on without it" in r.message
-
-
-def test_a_level_that_fails_on_an_executor_is_named():
-    h, y0, p = setting(200, OFTEN)
-
-    def evaluate(k, y):
-        if k == 3:
-            raise ZeroDivisionError("mine")
-        return long_run.evaluate(k, y)
-
-    with ThreadPoolExecutor(2) as executor:
-        r = minimize(replace(h, evaluate=evaluate), y0, p, rng=4, executor=executor)
-    assert r.status == "failed"
-    assert "level 3 raised ZeroDivisionError: mine" in r.message
-
-
-class Lazy:
-    """An executor of concurrent.futures' shape that breaks at its second call."""
-
-    calls = 0
-
-    def submit(self, function, *arguments):
-        self.calls += 1
-        if self.calls > 3:
-            raise BrokenExecutor("gone")
-        return ThreadPoolExecutor(1).submit(function, *arguments)
-
-
-def test_any_executor_of_that_shape_will_do():
-    h, y0, p = setting(60, OFTEN)
-    r = minimize(h, y0, p, rng=4, executor=Lazy())
-    assert bits(r) == bits(minimize(h, y0, p, rng=4))
-    assert "BrokenExecutor: gone" in r.message
-
-
-@pytest.mark.slow
-def test_dasks_executor_will_do():
-    distributed = pytest.importorskip("distributed")
-    h, y0, p = setting(40, OFTEN)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-            ) as c,
-            distributed.Client(c) as client,
-        ):
-            r = minimize(h, y0, p, rng=4, executor=client.get_executor())
-    assert bits(r) == bits(minimize(h, y0, p, rng=4))
-    assert "executor" not in r.message
 
 
 # --- pickles, logs, progress -----------------------------------------------------------------------------------
@@ -451,7 +285,6 @@ def test_a_run_is_logged(caplog, tmp_path):
         minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
     said = caplog.text
     for words in (
-        "by hand: 50 steps",
         "stopped after 20 steps",
         "resumed from",
         "done after 50 steps",
@@ -459,16 +292,12 @@ def test_a_run_is_logged(caplog, tmp_path):
         assert words in said
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_progress_says_how_far_and_how_long(installed, capsys, monkeypatch):
-    if not installed:
-        monkeypatch.setitem(sys.modules, "tqdm", None)
+def test_progress_says_how_far_and_what_was_paid(capsys):
     h, y0, p = setting(50)
     minimize(h, y0, p, rng=1)
     assert capsys.readouterr() == ("", "")
     minimize(h, y0, p, rng=1, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
-    for words in ("100%", "price", *(() if installed else ("50 of 50 steps (100%)", "0 s left"))):
+    for words in ("100%", "50/50", "price"):
         assert words in err
-    assert ("left" in err) == (not installed)

@@ -96,7 +96,7 @@ def test_rounding_averages_out_for_less_than_the_levels_that_it_would_take():
     assert np.mean([loss(found.y) for found in runs]) <= 1e-3
     assert max(found.cost for found in runs) < 1e-3 * 2.0**30
     assert all(
-        any("average out: means of level" in told for told in found.choices) for found in runs
+        any("average out: means of level" in told for told in found.decisions) for found in runs
     )
     assert {found.promise for found in runs} == {"none"}
     assert all(sum(found.cost_by_purpose.values()) == pytest.approx(found.cost) for found in runs)
@@ -110,7 +110,7 @@ def test_means_are_given_up_where_the_loss_bends_or_a_point_leaves_the_domain():
         return grid * np.round(((y - TARGET) ** 3 + exact(y)) / grid)
 
     found = run(bends, 4, 1e-3)
-    assert any("levels are asked again" in told for told in found.choices)
+    assert any("levels are asked again" in told for told in found.decisions)
     assert (found.status, found.promise) == ("done", "none")
     assert float(((found.y - TARGET) ** 4).sum()) / 4 + loss(found.y) <= 2e-3
 
@@ -127,14 +127,14 @@ def test_means_are_given_up_where_the_loss_bends_or_a_point_leaves_the_domain():
 def test_errors_that_stay_are_not_averaged():
     found = run(lasting, 4, 1e-3)
     assert loss(found.y) <= 1.5e-3
-    assert any("do not average out" in told for told in found.choices)
+    assert any("do not average out" in told for told in found.decisions)
 
 
 @pytest.mark.parametrize(("size", "gamma"), [(0.01, 3), (0.025, 4)])
 def test_a_small_part_that_stays_is_seen_in_larger_means(size, gamma):
     """A sixth or two fifths of the error: most of it averages out, and what does not is a hundred times eps."""
     found = run(lambda k, y: rounding(k, y) + size * 2.0**-k * OFF[k], gamma, 1e-4)
-    assert any("levels are asked again" in told for told in found.choices)
+    assert any("levels are asked again" in told for told in found.decisions)
     assert loss(found.y) <= 1e-4
 
 

@@ -308,11 +308,6 @@ MINIMIZE = [
     (run(checkpoint="."), "checkpoint must be the path of a file; . is a folder: add a name to it"),
     (run(checkpoint="no/such/folder/file"), "there is no folder no/such/folder; make it first"),
     (run(checkpoint=__file__), "is damaged or not one of mlgd's: delete it to start anew"),
-    (
-        run(executor=4),
-        "executor must have a submit method, as those of concurrent.futures; got a value of type int",
-    ),
-    (run(executor="threads"), "executor must have a submit method"),
     (run(h=H.only([1, 2])), "accuracy .* is needed and the finest level offers 0.25: add levels"),
 ]
 
