@@ -17,7 +17,7 @@ PARTS = {  # the files of a part: at most so many lines, in at most so many file
     "mlgd/*.py": (6100, 28),
     "mlgd/experiment/*.py": (7340, 43),
     "mlgd/book/*.py": (2757, 17),
-    "tests/**/*.py": (11800, 999),
+    "tests/**/*.py": (10850, 999),
 }
 CELLS = {"book/*.ipynb": 3022, "book/audit/*.ipynb": 5949}  # lines of code cells
 DATA = 500  # KB under book/data
