@@ -106,13 +106,14 @@ class Bill:
         self.counts[purpose][k] += 1
         self.total = total
         if y is self.start and k == self.opening:
-            self.start, known = None, self.there
-            return known
+            self.start = None
+            return self.there.copy()  # a fingerprint keeps it
         return taken(self.h.evaluate, k, y, fresh)
 
     def values(self, levels: Sequence[int], y: np.ndarray, purpose: str = "steps") -> list:
         """Several levels at one point, from coarse to fine, all of them or none; and watched."""
-        self.afford(levels)
+        if self.limit < math.inf:
+            self.afford(levels)
         values = [self.value(k, y, purpose) for k in levels]
         if not self.broken:
             self._watch(levels, values)

@@ -151,7 +151,14 @@ class Planned(State):
 
 
 def _drawn(telescope: Telescope, hits: np.ndarray, bill: Bill, y: np.ndarray) -> np.ndarray:
-    return telescope.combine(y, hits, bill.values).value
+    """As `telescope.combine`, in place: what was bought is ours."""
+    levels, weights = telescope.recipe(hits)
+    total, *others = bill.values(levels, y) or [np.zeros_like(y)]
+    total *= weights[0] if weights else 0.0
+    for weight, value in zip(weights[1:], others, strict=True):
+        value *= weight
+        total += value
+    return total
 
 
 @dataclass
