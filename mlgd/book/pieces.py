@@ -13,6 +13,7 @@ import sympy as sp
 
 from mlgd import plan
 from mlgd.examples import HeatSource
+from mlgd.experiment.anchored import heat_ladder
 
 
 class Html:
@@ -81,7 +82,7 @@ def tex(value) -> str:
     if isinstance(value, Mapping):
         return r"\text{" + next(iter(value)) + "}"
     if isinstance(value, sp.Basic):
-        return sp.latex(value).replace("k_{min}", r"k_{\min}")
+        return sp.latex(value)
     if isinstance(value, int | np.integer) and abs(value) < 10**6:
         return str(value)
     value = float(value)
@@ -124,6 +125,11 @@ def planned(method: str, convex: bool = False) -> Callable[[HeatSource], float]:
     return price
 
 
+def paid_once(heat: HeatSource) -> float:
+    """The price of the theorem on anchored descent."""
+    return heat_ladder(heat).cheapest(heat.eps)
+
+
 def one_gradient(heat: HeatSource) -> float:
     """One evaluation of the level that the fixed level's plan needs: the unit of the last column."""
     convex = replace(heat.problem, mu=0.0)
@@ -138,6 +144,7 @@ COSTS: tuple[tuple[str, str, Callable[[HeatSource], float]], ...] = (
     ("strongly_convex", "the same, told that the loss is strongly convex", planned("multilevel")),
     ("schedule", "accuracy scheduled along the run", planned("scheduled")),
     ("acceleration", "momentum in place of many steps", planned("accelerated")),
+    ("pay_once", "fine levels paid for once, changes sampled", paid_once),
 )
 
 
@@ -147,7 +154,7 @@ def costs(heat: HeatSource, chapter: str) -> Html:
     unit, lines, plain = one_gradient(heat), [], []
     for name, changed, price in COSTS[: last + 1]:
         paid = price(heat)
-        cells = (changed, f"{paid:.1e}", f"{paid / unit:,.2f}")
+        cells = (changed, f"{paid:.1e}", f"{paid / unit:.3g}")
         mark = "b" if name == chapter else "span"
         lines.append("<tr>" + "".join(f"<td><{mark}>{c}</{mark}></td>" for c in cells) + "</tr>")
         plain.append("  ".join(cells))

@@ -18,12 +18,10 @@ NO_CONSTANT = re.compile(
 # a converted one (from mlgd.book.checks import ...) has none but these, each with its reason.
 OLD = {
     "acceleration": 10,
-    "anchored": 15,
     "duality": 6,
     "experiment": 4,
     "lower_bound": 10,
     "oracle": 17,
-    "peers": 1,
     "schedule": 11,
     "audit/acceleration": 47,
     "audit/duality": 15,
