@@ -1,114 +1,290 @@
-"""Deterministic solvers on one level, from gradients alone: Nesterov's method and a quasi-Newton method.
+"""Solvers on one level, from gradients alone: L-BFGS that keeps its pairs, Nesterov's method, and curvature by Lanczos.
 
-A level is a gradient without a loss, so that a line search can look at slopes only. Both are generators that yield after
-every evaluation and keep all that they need to go on in `memory` (its `y` is the point reached): a run that was killed
-goes on in the middle of a line search. `gradient` is any function: a level, or a level tilted by a correction.
+A level is a gradient without a loss, so that a line search can look at slopes only. `f` is any gradient: a level, or a level
+tilted by a correction; None is its answer outside of its domain.
 """
 
 import math
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
-Gradient = Callable[[np.ndarray], np.ndarray]
-PAIRS = 10  # curvature pairs kept; forty save a few per cent of the evaluations
+from .hierarchy import Hierarchy, LevelError
+
+Gradient = Callable[[np.ndarray], np.ndarray | None]
+PAIRS = 40  # kept by L-BFGS
 STEEP, PAST = (
     0.9,
     0.8,
 )  # a step is taken when the slope along it rose above -0.9 and not above 0.8 of the first one
-TRIES = 20  # evaluations in one line search
+TRIES = 14  # evaluations in one line search
+FURTHER = 2  # times that a search with curvature known goes further: a loss that still falls has no minimizer there
+FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told from zero
+AGREE = (
+    1e-4  # of a difference: what those over t and t/2 may disagree by, for t to be taken at once
+)
 
 
-def nesterov(
-    gradient: Gradient, memory: SimpleNamespace, steps: int, beta: float, mu: float = 0.0
-) -> Iterator[None]:
-    """x' = z - g(z)/beta, z' = x' + m (x' - x), with m = (sqrt(kappa)-1)/(sqrt(kappa)+1), or t/(t+3) when mu = 0.
+def nesterov(f: Gradient, y: np.ndarray, beta: float, mu: float = 0.0) -> Iterator[np.ndarray]:
+    """x' = z - f(z)/beta, z' = x' + m (x' - x), with m = (sqrt(kappa)-1)/(sqrt(kappa)+1), or t/(t+3) when mu = 0.
 
     Loss at most (1 - 1/sqrt(kappa))^t times the starting loss and mu/2 |y0 - y*|^2, or 2 beta |y0 - y*|^2/(t+1)^2.
     """
-    if not hasattr(memory, "z"):
-        memory.z, memory.t = memory.y, 0
-    ratio = math.sqrt(mu / beta)
-    while memory.t < steps:
-        x = memory.z - gradient(memory.z) / beta
-        momentum = (1 - ratio) / (1 + ratio) if mu else memory.t / (memory.t + 3)
-        memory.z = x + momentum * (x - memory.y)
-        memory.y, memory.t = x, memory.t + 1
-        yield
+    z, t, ratio = y, 0, math.sqrt(mu / beta)
+    while True:
+        x = z - f(z) / beta
+        momentum = (1 - ratio) / (1 + ratio) if mu else t / (t + 3)
+        z, y, t = x + momentum * (x - y), x, t + 1
+        yield y
 
 
-def quasi_newton(
-    gradient: Gradient,
-    memory: SimpleNamespace,
-    steps: int,
-    tolerance: float = 0.0,
-    beta: float | None = None,
-) -> Iterator[None]:
-    """L-BFGS with a line search on the slope, until |gradient| <= tolerance or `steps` evaluations were made.
+# --- L-BFGS ---
 
-    A trial step is taken when its slope lies between -0.9 and 0.8 of the first slope's size (Hager and Zhang's
-    approximate Wolfe condition: a decrease on quadratics), else the zero of the slope is bracketed. Where a slope can't be
-    made smaller, as at the accuracy of a level, the pairs are dropped once and then the search ends. The first step is
-    1/beta, or 1/|gradient| where beta is not known. `memory.norm` is the gradient's norm at memory.y.
+
+def inverse(pairs: list, v: np.ndarray, first: Callable | None = None) -> np.ndarray:
+    """The inverse Hessian of L-BFGS times v: two loops over [step, change of the gradient, their product], around `first`."""
+    q, shares = v.copy(), []
+    for step, change, product in reversed(pairs):
+        shares.append(float(np.vdot(step, q)) / product)
+        q -= shares[-1] * change
+    if first is not None:
+        q = first(q)
+    elif pairs:
+        q *= pairs[-1][2] / float(np.vdot(pairs[-1][1], pairs[-1][1]))
+    for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
+        q += (share - float(np.vdot(change, q)) / product) * step
+    return q
+
+
+def keep(pairs: list, step: np.ndarray, change: np.ndarray, most: int = PAIRS) -> bool:
+    """Keep a pair if its curvature is positive, and forget the oldest."""
+    product = float(np.vdot(step, change))
+    if product <= 1e-10 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+        return False
+    pairs.append([step, change, product])
+    del pairs[:-most]
+    return True
+
+
+def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
+    """One step of L-BFGS: the point, its gradient, and the gain by the trapezoidal rule; None where no step helps.
+
+    Where pairs mislead they are dropped, and the way is straight down, as far as the last step went; without any, a short
+    first trial is made longer by the search.
     """
-    if not hasattr(memory, "search"):
-        memory.norm, memory.t, memory.ended = math.inf, 0, ""
-        memory.search = SimpleNamespace(
-            g=None, pairs=[], direction=np.zeros_like(memory.y), slope=0.0, trial=0.0
-        )
-        memory.search.low, memory.search.high, memory.search.tries = [], [], 0
-    s = memory.search
-    while memory.t < steps and not memory.ended:
-        point = memory.y if s.g is None else memory.y + s.trial * s.direction
-        g = gradient(point)
-        memory.t, s.tries, norm = memory.t + 1, s.tries + 1, float(np.linalg.norm(g))
-        slope = float(np.vdot(g, s.direction))
-        enough = norm <= tolerance or -STEEP * abs(s.slope) <= slope <= PAST * abs(
-            s.slope
-        )  # zeros the first time
-        if enough or (s.tries >= TRIES and norm < memory.norm):
-            if s.g is None:
-                s.trial = 1 / beta if beta else 1 / max(norm, 1e-300)
-            else:
-                step, change = point - memory.y, g - s.g
-                curvature = float(np.vdot(step, change))
-                if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-                    s.pairs = [*s.pairs[1 - PAIRS :], (step, change, curvature)]
-            s.g, memory.y, memory.norm = g, point, norm
-            memory.ended = "converged" if norm <= tolerance else ""
-            _aim(s, s.trial)
-        elif s.tries >= TRIES:
-            memory.ended, s.pairs = "" if s.pairs else "stalled", []
-            _aim(s, 1 / beta if beta else 1 / max(memory.norm, 1e-300))
+    size = max(float(np.linalg.norm(g)), 1e-300)
+    lengths = [float(np.linalg.norm(pairs[-1][0]))] if pairs else []
+    first = 1e-2 * max(float(np.linalg.norm(x)), 1e-2)
+    for known in (pairs, []) if pairs else ([],):
+        d = -inverse(pairs, g) if known else -g * ((lengths or [first])[0] / size)
+        found = search(f, x, g, d, FURTHER if pairs else TRIES)
+        if found is not None:
+            t, there = found
+            if not known:
+                pairs.clear()
+            keep(pairs, t * d, there - g)
+            return x + t * d, there, -t * float(np.vdot(g + there, d)) / 2
+    return None
+
+
+def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: int = FURTHER):
+    """A step length along d and the gradient there, or None where the slope can't be made smaller.
+
+    A trial is taken when its slope lies between -0.9 and 0.8 of the first one's size (Hager and Zhang's approximate Wolfe
+    condition: a decrease on quadratics); else the zero of the slope is bracketed, at most ten times further out each time.
+    """
+    slope = float(np.vdot(g, d))
+    t, low, high = 1.0, (0.0, slope), None
+    for _ in range(TRIES if slope < 0 else 0):
+        there = f(x + t * d)
+        end = math.inf if there is None else float(np.vdot(there, d))
+        near_border = high is not None and math.isinf(high[1]) and 0.3 * high[0] < t
+        if STEEP * slope <= end <= -PAST * slope or (end < 0 and near_border):
+            return t, there
+        low, high = ((t, end), high) if end < 0 else (low, (t, end))
+        if high is None:
+            further -= 1
+            rise = end - slope
+            t = min(max(-t * slope / rise, 2 * t), 10 * t) if rise > 0 else 10 * t
+            if further < 0:
+                return None
         else:
-            s.low, s.high = ([s.trial, slope], s.high) if slope < 0 else (s.low, [s.trial, slope])
-            s.trial = _next_trial(s)
-        yield
+            gap = high[0] - low[0]
+            zero = gap / 4 if math.isinf(high[1]) else gap * low[1] / (low[1] - high[1])
+            t = low[0] + min(max(zero, 0.1 * gap), 0.9 * gap)
+    return None
 
 
-def _next_trial(s) -> float:
-    """Where the slope should vanish: by the secant, well inside the bracket, or at most ten times further out."""
-    t, slope = s.low or [0.0, s.slope]
-    if s.high:
-        zero = t + (s.high[0] - t) * slope / (slope - s.high[1])
-        margin = 0.1 * (s.high[0] - t)
-        return min(max(zero, t + margin), s.high[0] - margin)
-    rise = slope - s.slope  # from the start to t
-    return min(max(t * s.slope / -rise, 2 * t), 10 * t) if rise > 0 else 10 * t
+# --- curvature ---
 
 
-def _aim(s, first: float) -> None:
-    """The direction -H g of the pairs (two loops), and the first trial step along it."""
-    q, weights = s.g.copy(), []
-    for step, change, curvature in reversed(s.pairs):
-        weights.append(float(np.vdot(step, q)) / curvature)
-        q -= weights[-1] * change
-    if s.pairs:
-        step, change, curvature = s.pairs[-1]
-        q *= curvature / float(np.vdot(change, change))
-        for (step, change, curvature), a in zip(s.pairs, reversed(weights), strict=True):
-            q += (a - float(np.vdot(change, q)) / curvature) * step
-    s.direction, s.trial = -q, 1.0 if s.pairs else first
-    s.slope = -float(np.vdot(s.g, q))
-    s.low, s.high, s.tries = [], [], 0
+@dataclass(frozen=True, eq=False)
+class Krylov:
+    """What products with a Hessian from one vector v show: v^T F(H) v is the sum of weights times F(nodes).
+
+    `noise` is the root mean square error of an entry, seen where products are not symmetric. Differences were taken over `t`;
+    `jump` is an error that is another one at any two points, `bend` what the curvature changes by on the way.
+    """
+
+    nodes: np.ndarray
+    weights: np.ndarray
+    basis: np.ndarray
+    ritz: np.ndarray
+    noise: float
+    t: float = 0.0
+    jump: float = 0.0
+    bend: float = 0.0
+
+    @property
+    def unresolved(self) -> float:
+        """What eigenvalues are off by: a few times the noise, or as far as they are negative, or as the curvature bends."""
+        return max(FEW * self.noise, -float(self.nodes[0]), self.bend)
+
+    def apply(self, factor: np.ndarray) -> np.ndarray:
+        """F(H) v, by the values of F at the nodes."""
+        norm = math.sqrt(float(self.weights.sum()))
+        return norm * self.basis.T @ (self.ritz @ (factor * self.ritz[0]))
+
+
+def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov | None:
+    """At most `steps` products from v, each direction orthogonal to all before; None where a product can't be had.
+
+    It ends where the space is exhausted, or where the last fifth of the products moved v^T H^-1 v, eigenvalues that are not
+    resolved taken for as large as that, by less than `tolerance`.
+
+    >>> found = lanczos(lambda u: np.array([1.0, 2.0, 4.0]) * u, np.ones(3), steps=9)
+    >>> found.nodes.round(9), found.weights.round(9)
+    (array([1., 2., 4.]), array([1., 1., 1.]))
+    """
+    norm, steps = float(np.linalg.norm(v)), min(steps, v.size)
+    basis, seen = np.empty((steps, v.size)), np.zeros((steps + 1, steps))
+    basis[0] = v / norm
+    before, check = math.inf, 6
+    for n in range(1, steps + 1):
+        w = product(basis[n - 1])
+        if w is None:
+            return None
+        seen[:n, n - 1] = basis[:n] @ w
+        for _ in range(2):
+            w = w - basis[:n].T @ (basis[:n] @ w)
+        seen[n, n - 1] = size = float(np.linalg.norm(w))
+        ends = n == steps or size <= 1e-12 * np.abs(np.diag(seen)[:n]).max()
+        if n >= check or ends:
+            square = seen[:n, :n]
+            nodes, ritz = eigh((square + square.T) / 2)
+            noise = float(np.linalg.norm(square - square.T)) / math.sqrt(2 * max(2, n * (n - 1)))
+            found = Krylov(nodes, norm**2 * ritz[0] ** 2, basis[:n], ritz, noise)
+            now = float(found.weights @ (1 / np.maximum(nodes, max(found.unresolved, 1e-300))))
+            if ends or abs(now - before) <= tolerance * now:
+                return found
+            before, check = now, math.ceil(1.2 * n)
+        basis[n] = w / size
+    return None
+
+
+def span(f: Gradient, x: np.ndarray, at: np.ndarray, v: np.ndarray, longest: float):
+    """Over which distance to difference along v, from the longest down: where t and t/2 agree best; with jump and bend.
+
+    A jump is the same however close the points are and drowns in long distances; a bend falls with the distance.
+    """
+    known, t = [], longest
+    v = v / np.linalg.norm(v)
+    for _ in range(6):
+        there, half = f(x + t * v), f(x + t / 2 * v)
+        if there is not None and half is not None:
+            one, two = (there - at) / t, (half - at) * (2 / t)
+            gap, size = float(np.linalg.norm(one - two)), min(map(np.linalg.norm, (one, two)))
+            if size:
+                known.append((gap / size, gap, t))
+                if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
+                    break
+        t /= 8
+    if not known:
+        return t, math.inf, 0.0
+    off, gap, t = min(known)
+    jump = min(g * s for _, g, s in known) / math.sqrt(6) if off > AGREE else 0.0
+    return t, jump, gap if gap * t > 10 * jump else 0.0
+
+
+def curvature(
+    f: Gradient,
+    x: np.ndarray,
+    at: np.ndarray,
+    v: np.ndarray,
+    longest: float,
+    most: int,
+    rng,
+    tolerance=0.02,
+) -> Krylov:
+    """Lanczos from v on differences of f around x, over the distance that resolves most; `at` is f(x)."""
+
+    def products(t: float) -> Krylov | None:
+        def product(u: np.ndarray) -> np.ndarray | None:
+            there = f(x - t * u.reshape(x.shape))
+            return None if there is None else (at - there).ravel() / t
+
+        return lanczos(product, v.ravel(), most, tolerance)
+
+    probe = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / np.linalg.norm(v)
+    t, jump, bend = span(f, x, at, probe, longest)
+    found = products(t)
+    while found is None and t > 1e-12 * longest:  # it led out of the domain
+        t /= 64
+        found = products(t)
+    if found is None:
+        raise LevelError("a level has no value at any point around one where it has")
+    if found.unresolved > 0.1 * found.nodes[-1] and t < longest:  # rare jumps escape a probe
+        far = products(longest)
+        if far is not None and far.unresolved < found.unresolved:
+            found, t, bend = far, longest, 0.0
+            jump = max(jump, far.noise * t * math.sqrt(v.size))
+    return replace(found, t=t, jump=jump, bend=bend)
+
+
+class Constants(NamedTuple):
+    """What a plan needs, roughly, and what measuring it took."""
+
+    beta: float
+    mu: float
+    d0: float
+    took: str
+
+
+def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
+    """beta, mu and |y0 - y*|, roughly: L-BFGS on the coarsest level, then Lanczos where it ends.
+
+    mu is 0 where the smallest eigenvalue seen is not told from that.
+
+    >>> h = Hierarchy(lambda k, y: np.arange(1.0, 5.0) * (y - 1), lambda k: 8.0**k, range(4))
+    >>> found = constants(h, np.zeros(4))
+    >>> [round(v, 2) for v in found[:3]], found.took.split(",")[0]
+    ([4.0, 1.0, 2.0], 'level 0')
+    """
+    k, start, calls = h.levels[0], h.point(y0), 1
+
+    def level(z: np.ndarray) -> np.ndarray | None:
+        nonlocal calls
+        calls += 1
+        try:
+            return h.value(k, z)
+        except LevelError:
+            return None
+
+    y, g, pairs = start, h.value(k, start), []
+    found, first = (y, g), float(np.linalg.norm(g))
+    while found is not None and float(np.linalg.norm(g)) > 1e-3 * first and calls < 200:
+        y, g, *_ = found
+        found = advance(level, y, g, pairs)
+    d0 = float(np.linalg.norm(y - start))
+    if not d0:
+        raise ValueError(
+            f"level {k} does not move from y0: its gradient is zero or does not change"
+        )
+    rng = np.random.default_rng(0)
+    seen = curvature(level, y, g, rng.standard_normal(y.shape), d0, 60, rng)
+    mu = float(seen.nodes[0]) if seen.nodes[0] > seen.unresolved else 0.0
+    took = f"level {k}, {calls} evaluations, price {calls * h.cost(k):g}"
+    return Constants(float(seen.nodes[-1]), mu, d0, took)
