@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from .audits import audit as audit
     from .bill import Result as Result
     from .descent import minimize as minimize
-    from .estimates import estimate as estimate
     from .hierarchy import Hierarchy as Hierarchy
     from .hierarchy import LevelError as LevelError
     from .jumps import Schedule as Schedule
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from .planning import plan as plan
     from .plans import Plan as Plan
     from .plans import Problem as Problem
+    from .solvers import constants as constants
     from .telescope import Telescope as Telescope
 
 __version__ = "0.2.0"
@@ -35,7 +35,7 @@ _HOMES = {
     "Telescope": "telescope",
     "audit": "audits",
     "compare": "planning",
-    "estimate": "estimates",
+    "constants": "solvers",
     "flow": "jumps",
     "minimize": "descent",
     "plan": "planning",

@@ -209,7 +209,8 @@ class Ascent(Remainder):
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, last = self.s, self.s.level == self.top
         s.estimate = self.whole(self.now)
-        if (len(s.worths) > 1 or (last and not self.tail)) and s.estimate <= self.aim:
+        enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
+        if enough and s.estimate <= self.aim:
             return self.end("done") if s.look is not None or self.checked() else True
         if last:
             return self.end("missed" if self.eps else "done")
@@ -281,11 +282,12 @@ class Ascent(Remainder):
     def end(self, status: str, rests: str = "") -> bool:
         """Say what was reached and what that rests on; a run that missed does not end above y0."""
         s, k, differ = self.s, self.levels[self.s.level], sum(d.any() for d in self.s.increments)
-        doubts = {
+        doubts = {  # the first that holds
+            "nothing was seen to curve upwards: no minimizer is in sight": not s.pairs,
             "errors jump from point to point": self.rough,
             "the loss bends too fast for its curvature to be told": s.memo["lost"] >= LOST,
             "fewer than three levels differ, and none is exact": differ < 2 and not self.exact,
-            "no curvature was seen": not s.memo["reach"],
+            "levels repeat one another": differ > 1 and not s.increments[-1].any(),
         }
         doubt = next((why for why, holds in doubts.items() if holds), "")
         s.estimate = max(s.estimate, TOLD * self.eps)
@@ -294,10 +296,14 @@ class Ascent(Remainder):
         if status == "done":
             s.promise = "none" if doubt else "estimate"
             return False
-        s.message = (
-            f"eps = {self.eps:g} is missed: {about}, of which errors beyond it {self.tail:.2g}"
-        )
-        g = None if s.y is s.start else self.tried(s.level, s.start, "gradients")
+        if math.isinf(s.estimate):
+            about = (
+                f"nothing is known of the loss: by level {k} {doubt or 'its errors do not fall'}"
+            )
+        if not s.pairs:
+            about = doubt
+        s.message = f"eps = {self.eps:g} is missed: {about}; errors beyond cost {self.tail:.2g}"
+        g = None if np.array_equal(s.y, s.start) else self.tried(s.level, s.start, "gradients")
         if g is not None and float(np.vdot(g + s.gradient, s.y - s.start)) > 0:
             s.y, s.estimate = s.start, math.nan
             s.message = (

@@ -14,6 +14,7 @@ import numpy as np
 
 from .bill import Bill, Result, State
 from .checkpoint import Checkpoint, Progress, Run, digest
+from .climb import Climb, climb
 from .hierarchy import Hierarchy, generator, positive
 from .plans import Plan
 from .telescope import Telescope
@@ -69,20 +70,18 @@ def minimize(
     file = None if checkpoint is None else Checkpoint(checkpoint)
     start, bill, seeded, rng = h.point(y0), Bill(h, max_cost), rng is not None, generator(rng)
     start.flags.writeable = False
-    if plan is None:
-        from .unplanned import unplanned
-
-        if file is not None:
-            raise ValueError("a run without a plan keeps no checkpoint yet: leave it out")
-        bill.open(h.levels[0], start)
-        return unplanned(Run(bill, State(start), loss, callback, scale=math.inf), eps, rng)
     coins = rng.bit_generator.state
-    telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
-    first, always = telescopes[0].levels[0], telescopes[0].prefix
-    bill.open(first if always is None else always, start)
-    bill.accuracy |= plan.accuracies or {}
-    state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
-    run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
+    if plan is None:
+        bill.open(h.levels[0], start)
+        state = Climb(start, seed=int(rng.integers(2**32)))
+        run = Run(bill, state, loss, callback, scale=math.inf)
+    else:
+        telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
+        first, always = telescopes[0].levels[0], telescopes[0].prefix
+        bill.open(first if always is None else always, start)
+        bill.accuracy |= plan.accuracies or {}
+        state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
+        run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
     if file is not None:
         chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
         fingerprint = {
@@ -95,8 +94,10 @@ def minimize(
             "seed": digest(repr(coins)) if seeded else None,
         }
         run.resume(file, fingerprint)
+    if plan is None:
+        return run.go(climb(bill, run.state, eps, radius), progress)
     steps = run.state.steps(bill, plan, telescopes, rng)
-    return run.go(steps, progress, total=plan and plan.steps)
+    return run.go(steps, progress, total=plan.steps)
 
 
 def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None) -> None:

@@ -155,8 +155,10 @@ class Remainder:
         s = self.s
         if s.level == self.top and (self.exact or not self.top):
             return 0.0
-        if not s.worths or not s.increments[-1].any():  # one level that repeats another
-            return math.inf
+        if (
+            not s.worths or not s.increments[-1].any()
+        ):  # two that repeat the one before may be exact
+            return 0.0 if len(s.worths) > 1 and not s.increments[-2].any() else math.inf
         return s.worths[-1] * beyond(*self.falls()) ** 2
 
     def whole(self, now: float) -> float:

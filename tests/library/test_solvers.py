@@ -1,13 +1,13 @@
-"""The library's own solvers: they find minimizers from gradients alone, keep their bounds, and go on from any evaluation."""
+"""The library's solvers: minimizers from gradients alone, bounds that hold, curvature from differences."""
 
 import math
-from copy import deepcopy
-from types import SimpleNamespace
+from itertools import islice
 
 import numpy as np
 import pytest
 
-from mlgd.solvers import nesterov, quasi_newton
+from mlgd import Hierarchy
+from mlgd.solvers import advance, constants, curvature, inverse, lanczos, nesterov
 
 SPECTRUM = np.geomspace(1e-3, 1.0, 60)
 START = np.random.default_rng(2).standard_normal(60)
@@ -20,7 +20,6 @@ def quadratic(y):
 
 
 def logistic(y):
-    """With a ridge, so that there is a minimizer."""
     return -MATRIX.T @ (SIGNS / (1 + np.exp(SIGNS * (MATRIX @ y)))) + 1e-3 * y
 
 
@@ -29,114 +28,101 @@ def quartic(y):
     return 4 * (y - 1) ** 3 + 0.01 * (y - 1)
 
 
-def huber(y):
-    return np.clip(y - 1, -0.2, 0.2)
+def barrier(y):
+    """Nothing outside of the unit box."""
+    return 2 * y / (1 - y**2) - 0.9 if np.abs(y).max() < 1 else None
 
 
-def counted(gradient):
-    calls = []
+def solved(f, y, tolerance=1e-9, most=400):
+    """L-BFGS until the gradient is small: the point and the evaluations."""
+    calls, pairs = [0], []
 
-    def count(y):
-        calls.append(y)
-        return gradient(y)
+    def counted(z):
+        calls[0] += 1
+        return f(z)
 
-    return count, calls
+    g = counted(y)
+    while np.linalg.norm(g) > tolerance and calls[0] < most:
+        found = advance(counted, y, g, pairs)
+        if found is None:
+            break
+        y, g, gain = found
+        assert gain > -1e-9
+    return y, calls[0]
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize(
-    ("gradient", "start", "beta"),
-    [
-        (quadratic, START, 1.0),
-        (quadratic, START, None),
-        (quadratic, 1e6 * START, None),
-        (lambda y: 1e8 * quadratic(y), START, None),
-        (lambda y: 1e-8 * quadratic(y), START, None),
-        (logistic, np.zeros(12), None),
-        (quartic, 3 * np.ones(5) + np.arange(5), None),
-        (huber, 5 * np.arange(6.0), 1.0),
-        (huber, 5 * np.arange(6.0), None),
-    ],
+    ("f", "start", "most"),
+    [(quadratic, START, 200), (logistic, 0 * START[:12], 40), (quartic, START[:5], 90)],
 )
-def test_a_gradient_alone_leads_to_the_minimizer(gradient, start, beta):
-    gradient, calls = counted(gradient)
-    memory, first = SimpleNamespace(y=start), np.linalg.norm(gradient(start))
-    calls.clear()
-    yields = sum(1 for _ in quasi_newton(gradient, memory, 1000, 1e-6 * first, beta))
-    assert memory.ended == "converged"
-    assert yields == len(calls) == memory.t <= 300
-    assert np.linalg.norm(gradient(memory.y)) == memory.norm <= 1e-6 * first
+def test_l_bfgs_finds_the_minimizer_whatever_the_units(f, start, most, scale):
+    y, calls = solved(lambda z: scale * f(z), start, tolerance=1e-7 * scale)
+    assert np.linalg.norm(f(y)) <= 1e-7
+    assert calls <= most
 
 
-def test_a_quadratic_takes_hardly_more_than_conjugate_gradients():
-    """The factor of evaluations over steps of conjugate gradients, to three tolerances."""
-    spectrum = np.geomspace(1e-3, 1.0, 300)
-    start = 1 / np.sqrt(spectrum) * np.sign(np.random.default_rng(0).standard_normal(300))
-    r = -spectrum * start
-    first, p, steps = np.linalg.norm(r), r.copy(), 0
-    for tolerance in (1e-1, 1e-2, 1e-3):
-        while np.linalg.norm(r) > tolerance * first:
-            a = (r @ r) / (p @ (spectrum * p))
-            new = r - a * spectrum * p
-            p, r, steps = new + (new @ new) / (r @ r) * p, new, steps + 1
-        memory = SimpleNamespace(y=start)
-        taken = sum(
-            1 for _ in quasi_newton(lambda y: spectrum * y, memory, 2000, tolerance * first, 1.0)
-        )
-        assert taken <= 1.4 * steps + 3
+def test_l_bfgs_stays_inside_of_a_domain():
+    y, calls = solved(barrier, np.full(4, 0.99))
+    assert np.abs(barrier(y)).max() < 1e-8
+    assert calls < 60
 
 
-def test_the_search_ends_where_a_level_knows_no_more():
-    """Rounded gradients: below the rounding no slope is right, and the solver says so instead of going on."""
-
-    def rounded(y):
-        return np.round(quadratic(y) * 1e3) / 1e3
-
-    memory = SimpleNamespace(y=START)
-    made = sum(1 for _ in quasi_newton(rounded, memory, 5000, 1e-9, 1.0))
-    assert memory.ended in ("stalled", "converged")
-    assert made < 1000
-    assert np.linalg.norm(rounded(memory.y)) <= 0.02
+def test_l_bfgs_says_where_no_step_helps():
+    assert advance(lambda y: np.ones(3), np.zeros(3), np.ones(3), []) is None
+    assert advance(lambda y: -y, np.ones(3), -np.ones(3), []) is None
 
 
-def test_steps_are_a_cap():
-    gradient, calls = counted(quadratic)
-    for _ in quasi_newton(gradient, SimpleNamespace(y=START), 7, 0.0, 1.0):
-        pass
-    assert len(calls) == 7
+def test_pairs_of_a_quadratic_make_its_inverse():
+    pairs = []
+    for e in np.eye(5):
+        pairs.append([e, SPECTRUM[-5:] * e, float(e @ (SPECTRUM[-5:] * e))])
+    assert inverse(pairs, np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
 
 
-@pytest.mark.parametrize("mu", [0.0, 1e-3])
-def test_nesterovs_method_keeps_its_bound(mu):
-    memory, distance = SimpleNamespace(y=START), np.linalg.norm(START - 1)
-    loss = lambda y: 0.5 * float(SPECTRUM @ (y - 1) ** 2)  # noqa: E731
-    for t, _ in enumerate(nesterov(quadratic, memory, 300, 1.0, mu), start=1):
-        if mu:
-            bound = (1 - math.sqrt(mu)) ** t * (loss(START) + mu / 2 * distance**2)
-        else:
-            bound = 2 * distance**2 / (t + 1) ** 2
-        assert loss(memory.y) <= bound
-    assert memory.t == t == 300
+def test_nesterov_keeps_both_bounds():
+    def loss(y):
+        return float(SPECTRUM @ (y - 1) ** 2) / 2
+
+    far = float(np.sum((START - 1) ** 2))
+    for mu in (0.0, 1e-3):
+        for t, y in enumerate(islice(nesterov(quadratic, START, 1.0, mu), 300), 1):
+            slow = (1 - math.sqrt(mu)) ** t * (loss(START) + mu / 2 * far)
+            assert loss(y) <= (slow if mu else 2 * far / (t + 1) ** 2) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("solver", "gradient"),
-    [(s, g) for s in ("quasi-newton", "nesterov") for g in (quadratic, huber)]
-    + [("quasi-newton", quartic)],
-)
-def test_a_solver_goes_on_from_any_evaluation(solver, gradient):
-    """All that it needs is in its memory, also inside a line search."""
+def test_lanczos_weighs_a_vector_and_solves():
+    v = START
+    found = lanczos(lambda u: SPECTRUM * u, v, 60)
+    assert found.weights @ (1 / found.nodes) == pytest.approx(v @ (v / SPECTRUM), rel=1e-6)
+    assert found.apply(1 / found.nodes) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
+    assert lanczos(lambda u: None, v, 60) is None
 
-    def begin(memory):
-        if solver == "nesterov":
-            return nesterov(gradient, memory, 60, 1.0, 1e-3)
-        return quasi_newton(gradient, memory, 60, 1e-9)
 
-    whole = SimpleNamespace(y=2 + START[:9] if gradient is not quadratic else START)
-    broken = SimpleNamespace(y=whole.y)
-    ways = begin(whole), begin(broken)
-    for _ in ways[0]:
-        next(ways[1])
-        assert np.array_equal(whole.y, broken.y)
-        broken = deepcopy(broken)
-        ways = ways[0], begin(broken)
-    assert whole.t == broken.t
+def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
+    def jumps(y):
+        size = 1e-3 * np.sin(1e9 * y)
+        return quadratic(y) + size
+
+    def bends(y):
+        return y + 100 * np.sin(y / 1e-2) * 1e-4
+
+    rng = np.random.default_rng(0)
+    rough = curvature(jumps, START, jumps(START), START, 30.0, 60, rng)
+    assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=1)
+    assert rough.t == 30.0
+    assert 1e-5 < rough.unresolved < 1e-3  # per entry, not the whole jump over the distance
+    smooth = curvature(bends, 0 * START, 0 * START, START, 30.0, 60, rng)
+    assert smooth.t < 1e-2
+    assert smooth.nodes[-1] == pytest.approx(2, rel=0.1)
+
+
+def test_constants_of_a_quadratic_and_what_they_took():
+    h = Hierarchy(lambda k, y: quadratic(y) + 1e-6 * 2.0**-k, lambda k: 4.0**k, range(3))
+    found = constants(h, START)
+    assert found.beta == pytest.approx(1, rel=0.01)
+    assert 0 <= found.mu <= 3e-3
+    assert found.d0 == pytest.approx(np.linalg.norm(START - 1), rel=0.1)
+    assert found.took.startswith("level 0")
+    with pytest.raises(ValueError, match="does not move"):
+        constants(h.only([2]), np.ones(60) - 1e-6 / 4 / SPECTRUM)

@@ -1,0 +1,154 @@
+"""A run without constants: what it reaches and says on families that are known, and each of its rules."""
+
+import logging
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mlgd import Hierarchy, minimize
+from mlgd.experiment.rivals import EPS, Member, hindsight
+
+LAM = np.geomspace(1e-2, 1, 30)
+OFF = np.random.default_rng(0).normal(size=(12, 30)) / np.sqrt(30)
+
+
+def level(k, y):
+    return LAM * (y - 1) + 0.2 * 2.0**-k * OFF[k]
+
+
+def loss(y):
+    return float(LAM @ (y - 1) ** 2) / 2
+
+
+def eight(k):
+    return 8.0**k
+
+
+H, ZERO = Hierarchy(level, eight, range(10)), np.zeros(30)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "turned", "smooth", "fresh"])
+def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
+    losses, prices = [], []
+    for seed in (70, 71, 72):
+        m = Member(kind, 1e3, 4.0, seed)
+        eps = EPS[1] if kind in ("smooth", "fresh") else EPS[0]
+        run = minimize(m.hierarchy, m.start, eps=eps, rng=seed)
+        assert run.promise == ("none" if kind == "fresh" else "estimate")
+        losses.append(m.loss(run.y) / eps)
+        prices.append(run.cost / hindsight(m, eps))
+    assert np.mean(losses) <= 1
+    assert np.median(prices) <= 60
+
+
+def test_a_radius_makes_flat_directions_cheap():
+    m = Member("fresh", 1e4, 4.0, 90, isotropic=True)
+    run = minimize(m.hierarchy, m.start, eps=1e-2, radius=m.d0, rng=0)
+    assert m.loss(run.y) <= 1e-2
+    assert run.cost <= 40 * hindsight(m, 1e-2)
+    assert "within" in run.message
+
+
+def test_a_finest_level_that_is_exact_is_minimized_to_the_end():
+    h = Hierarchy(level, eight, range(4), exact=True)
+    best = np.linalg.solve(np.diag(LAM), LAM - 0.2 * 2.0**-3 * OFF[3])
+    run = minimize(h, ZERO, eps=1e-9)
+    assert run.success
+    assert float(LAM @ (run.y - best) ** 2) / 2 <= 1e-9
+    other = minimize(Hierarchy(level, eight, range(4)), ZERO, eps=1e-9)
+    assert (other.status, other.promise) == ("missed", "none")
+    assert "eps = 1e-09 is missed" in other.message
+
+
+def test_noise_from_call_to_call_is_refused_with_a_sentence():
+    rng = np.random.default_rng(0)
+    h = Hierarchy(lambda k, y: y - 1 + 3 * 2.0**-k * rng.normal(size=20), eight, range(7))
+    run = minimize(h, np.zeros(20), eps=0.1)
+    assert run.status == "failed"
+    assert "freeze the random numbers" in run.message
+    assert run.nfev == 2
+
+
+def test_it_does_not_return_a_point_that_is_judged_worse_than_the_start():
+    def wrong(k, y):  # every level pulls away from the minimizer, and none is fine enough
+        return LAM * (y - 1 - 5 * 0.9**k * OFF[k])
+
+    run = minimize(Hierarchy(wrong, eight, range(5)), np.ones(30), eps=1e-6)
+    assert run.status == "missed"
+    finest = Hierarchy(wrong, eight, range(5)).value(4, np.ones(30)) + wrong(4, run.y)
+    assert float(finest @ (run.y - 1)) <= 0
+
+
+def test_a_tighter_target_does_not_end_higher():
+    losses = [loss(minimize(H, ZERO, eps=eps).y) / eps for eps in (1e-1, 1e-2, 1e-3, 1e-4)]
+    assert max(losses) <= 1
+    reached = [eps * ratio for eps, ratio in zip((1e-1, 1e-2, 1e-3, 1e-4), losses, strict=True)]
+    assert all(b <= 2 * a for a, b in pairwise(reached))
+
+
+def test_levels_that_repeat_one_another_and_too_few_promise_nothing():
+    for h in (
+        Hierarchy(lambda k, y: LAM * (y - 1), eight, range(6)),
+        Hierarchy(level, eight, range(2)),
+        Hierarchy(lambda k, y: level(0, y) if k < 3 else level(1, y), eight, range(4)),
+    ):
+        run = minimize(h, ZERO, eps=1e-4)
+        assert run.promise == "none"
+        assert not run.success
+
+
+def test_a_region_of_nan_costs_steps_and_not_levels():
+    def walled(k, y):
+        return level(k, y) if np.abs(y).max() < 1.6 else np.full(30, np.nan)
+
+    run = minimize(Hierarchy(walled, eight, range(10)), ZERO, eps=1e-2)
+    free = minimize(H, ZERO, eps=1e-2)
+    assert loss(run.y) <= 1e-2
+    assert run.cost <= 20 * free.cost
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_units_do_not_matter(scale):
+    one = minimize(H, ZERO, eps=1e-3)
+    other = minimize(
+        Hierarchy(lambda k, y: scale * level(k, y), eight, range(10)), ZERO, eps=1e-3 * scale
+    )
+    assert other.cost == pytest.approx(one.cost, rel=0.3)
+    assert loss(other.y) <= 1e-3
+
+
+def test_one_level_costs_little_more_than_its_solver():
+    run = minimize(Hierarchy(level, eight, [3], exact=True), ZERO, eps=1e-6)
+    assert run.success
+    assert run.nfev <= 90
+
+
+def test_without_eps_it_goes_as_far_as_the_money():
+    for money in (300, 3_000, 30_000):
+        run = minimize(H, ZERO, max_cost=money)
+        assert run.status == "budget"
+        assert 0.01 * money < run.cost <= money
+        assert run.promise == "none"
+
+
+def test_decisions_are_told_and_logged(caplog):
+    with caplog.at_level(logging.INFO, "mlgd"):
+        run = minimize(H, ZERO, eps=1e-3)
+    assert "level 1 is asked" in run.decisions[0]
+    assert run.decisions[0] in caplog.text
+    assert "estimate" in str(run)
+    assert set(run.cost_by_purpose) == {"gradients", "curvature"}
+
+
+def test_stopped_anywhere_and_resumed_it_ends_with_the_same_bits(tmp_path):
+    whole = minimize(H, ZERO, eps=1e-3, rng=3)
+    for stop in range(1, whole.steps, 2):
+        path = tmp_path / str(stop)
+        first = minimize(
+            H, ZERO, eps=1e-3, rng=3, checkpoint=path, callback=lambda p, at=stop: p.step == at
+        )
+        assert first.status == "stopped"
+        run = minimize(H, ZERO, eps=1e-3, rng=3, checkpoint=path)
+        assert np.array_equal(run.y, whole.y)
+        assert (run.cost, run.decisions) == (whole.cost, whole.decisions)
