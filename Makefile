@@ -1,7 +1,7 @@
 # Convex optimization when accuracy is expensive: an executable book.
 # `make` lists the targets. Everything lives in .venv; nothing is installed twice.
 
-.PHONY: help book test check run lab bench figure-seeds figure-large map clean
+.PHONY: help book test check run lab bench figure-seeds figure-large clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
@@ -57,11 +57,6 @@ figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its au
 
 figure-large: $(READY) ## run the experiment's second size, 65536 x 4 million, resumable (half an hour on two idle cores)
 	$(BIN)/python -m mlgd.experiment.large --out book/data/large.json
-
-map: $(READY) ## compute the spot cells of the explorer's map and the races
-	$(BIN)/python -m mlgd.experiment.spots --out book/data/spots.json
-	$(BIN)/python -m mlgd.experiment.cases --out book/data/cases.json
-	$(BIN)/python -m mlgd.experiment.inhabitants --out book/data/inhabitants.json
 
 clean: ## remove what was built and installed
 	rm -rf _build $(VENV) build .pytest_cache .ruff_cache .hypothesis *.egg-info

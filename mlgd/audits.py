@@ -109,10 +109,7 @@ class Audit:
     def problem(
         self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0
     ) -> Problem:
-        """A Problem with the measured gamma, c and first level; `scale`, an estimate's, gives all the rest.
-
-        Of a range it takes the safe end: the largest beta and d0, the smallest mu.
-        """
+        """A Problem with the measured gamma, c and first level; `scale`, what constants(h, y0) found, gives the rest."""
         if not self.gamma > 0:
             raise ValueError(
                 "this audit found no rate gamma (the error does not fall with the price): mend what its warnings say, "
@@ -121,21 +118,14 @@ class Audit:
         given = {"beta": beta, "d0": d0, "mu": mu}
         if scale is not None:
             if given != {"beta": None, "d0": None, "mu": 0.0}:
-                raise ValueError("give either an estimate or beta=, d0= and mu=, not both")
-            if not hasattr(scale, "measures"):
+                raise ValueError("give either constants or beta=, d0= and mu=, not both")
+            if not all(hasattr(scale, name) for name in given):
                 raise ValueError(
-                    f"problem takes what estimate(h, y0) returned, or beta=, d0=, mu=; got {shown(scale)}"
+                    f"problem takes what constants(h, y0) returned, or beta=, d0=, mu=; got {shown(scale)}"
                 )
-            if math.isinf(scale.beta.high):
-                raise ValueError(f"the estimate could not tell beta ({scale.notes[0]})")
-            far = scale.d0.high if math.isfinite(scale.d0.high) else scale.d0.best
-            given = {
-                "beta": scale.beta.high,
-                "d0": far,
-                "mu": scale.mu.low,
-            }
+            given = {name: getattr(scale, name) for name in given}
         elif beta is None or d0 is None:
-            raise ValueError("problem needs beta= and d0=, or what estimate(h, y0) returned")
+            raise ValueError("problem needs beta= and d0=, or what constants(h, y0) returned")
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
         return Problem(gamma=self.gamma, c=self.c, first=first, measured=True, **given)
 

@@ -21,7 +21,7 @@ import numpy as np
 from .bill import Bill, State, Stop
 from .hierarchy import LevelError
 from .remainder import LOST, PRODUCTS, Remainder
-from .solvers import advance, inverse, keep, search
+from .solvers import advance, dot, inverse, keep, norm, search
 
 SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
@@ -66,14 +66,12 @@ def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> 
 class Ascent(Remainder):
     """One run: what to do next."""
 
-    # --- one decision ---
-
     def begin(self) -> None:
         """The first gradient, asked twice; the next level's there says how far it is worth solving."""
         s, k = self.s, self.levels[0]
         s.start, s.gradient = s.y, self.at(0)
-        apart = float(np.linalg.norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient))
-        size = max(float(np.linalg.norm(s.gradient)), apart)
+        apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
+        size = max(norm(s.gradient), apart)
         if apart > REPEATS * size:
             raise LevelError(
                 f"level {k} gave two gradients at one point that differ by {apart / size:.0%}: "
@@ -81,7 +79,7 @@ class Ascent(Remainder):
                 "np.random.default_rng(k)",
                 k,
             )
-        s.memo["error"] = float(np.linalg.norm(self.at(1) - s.gradient)) if self.top else 0.0
+        s.memo["error"] = norm(self.at(1) - s.gradient) if self.top else 0.0
 
     def step(self) -> bool:
         """Solve on while this level has something to say, else decide; whether the run goes on."""
@@ -92,7 +90,7 @@ class Ascent(Remainder):
                 if self.eps / 3 + error <= aim:
                     return self.flow(i, error)
         goal = aim - tail if tail <= 0.95 * aim else tail / 2 if math.isfinite(tail) else 0.02 * aim
-        coarse = not s.level and float(np.linalg.norm(s.gradient)) <= COARSE * s.memo["error"]
+        coarse = not s.level and norm(s.gradient) <= COARSE * s.memo["error"]
         if coarse or s.memo.get("stalled") or self.now <= goal:
             return self.decide()
         return self.quasi() if s.look is None else self.newton()
@@ -105,7 +103,7 @@ class Ascent(Remainder):
         if found is not None:
             self.move(*found[:2])
             self.take(found[2])
-            size, (best, since) = float(np.linalg.norm(found[1])), s.memo["best"]
+            size, (best, since) = norm(found[1]), s.memo["best"]
             s.memo["best"] = [size, 0] if size < 0.9 * best else [best, since + 1]
             plateau = s.level < self.top and since >= PLATEAU
             s.memo["stalled"] = plateau or (len(s.gains) > 5 and max(s.gains[-3:]) <= 0)
@@ -117,15 +115,15 @@ class Ascent(Remainder):
         step = self.damped()
         if self.below(step):
             return self.end("done")
-        g = self.tried(i, s.y + step, "gradients")
-        for _ in range(5):
-            if g is None:  # it led out of the domain
-                step = step / 4
-                g = self.tried(i, s.y + step, "gradients")
-        if g is None:
+        for _ in range(6):
+            g = self.tried(i, s.y + step, "gradients")
+            if g is not None:
+                break
+            step = step / 4  # it led out of the domain
+        else:
             s.memo["stalled"] = True
             return True
-        fell = -float(np.vdot(s.gradient + g, step))  # by the trapezoidal rule
+        fell = -dot(s.gradient + g, step)  # by the trapezoidal rule
         if not self.rough and keep(s.own, step, g - s.gradient, 10):
             keep(s.pairs, step, g - s.gradient)
         self.move(s.y + step, g)
@@ -133,12 +131,8 @@ class Ascent(Remainder):
         gain = look["loss"] / before if before else 1.0
         if gain < 1 or (fell > 0 and gain < 2):
             self.take(gain)
-            s.look, s.memo["lost"], s.memo["kept"], s.estimate = (
-                look,
-                0,
-                gain,
-                self.whole(look["loss"]),
-            )
+            s.look, s.estimate = look, self.whole(look["loss"])
+            s.memo |= {"lost": 0, "kept": gain}
             return True if gain <= SLOW else self.slow()
         self.move(*old)
         s.memo["lost"] += not self.rough
@@ -168,7 +162,7 @@ class Ascent(Remainder):
     def damped(self) -> np.ndarray:
         """The step, as long as the coarse level tilted to the fine one allows; L-BFGS on if it bends."""
         s, j, step, g = self.s, self.s.look["rank"], self.s.look["step"], self.s.gradient
-        at, size = self.at(j, "curvature"), float(np.linalg.norm(g)) + 3 * self.s.look["jump"]
+        at, size = self.at(j, "curvature"), norm(g) + 3 * self.s.look["jump"]
 
         def tilted(z: np.ndarray) -> np.ndarray | None:
             value = self.tried(j, z)
@@ -179,9 +173,9 @@ class Ascent(Remainder):
             return step / 8
         t, left = found
         x, pairs = s.y + t * step, []
-        if self.rough or not s.look["convex"] or float(np.linalg.norm(left)) <= 0.3 * size:
+        if self.rough or not s.look["convex"] or norm(left) <= 0.3 * size:
             return x - s.y
-        while float(np.linalg.norm(left)) > 0.1 * size and len(pairs) < 40:
+        while norm(left) > 0.1 * size and len(pairs) < 40:
             found = advance(tilted, x, left, pairs)
             if found is None:
                 break
@@ -216,9 +210,7 @@ class Ascent(Remainder):
             return self.end("missed" if self.eps else "done")
         k, price = self.levels[s.level + 1], self.price[s.level + 1]
         if 2 * price > self.bill.left:
-            raise Stop(
-                "budget", f"level {k} costs {price:.3g}, max_cost leaves {self.bill.left:.3g}"
-            )
+            raise Stop("budget", f"level {k} costs {price:.3g}, and {self.bill.left:.3g} is left")
         return self.up()
 
     def checked(self) -> bool:
@@ -254,11 +246,11 @@ class Ascent(Remainder):
         j = self.affordable(max(SHARE, steps / 4 - 1) * self.price[s.level])  # or what L-BFGS took
         if j is not None and j < s.level and s.gradient.any():
             s.look = self.weigh(s.gradient, j)
-            solved = np.linalg.norm(before) < 0.1 * np.linalg.norm(d)
+            solved = norm(before) < 0.1 * norm(d)
             s.worths.append(math.inf)
             self.weighed(s.look if solved else self.weigh(d, j))
         else:
-            worth = float(np.vdot(d, inverse(s.pairs, d))) / 2 if s.pairs else math.inf
+            worth = dot(d, inverse(s.pairs, d)) / 2 if s.pairs else math.inf
             s.worths.append(s.memo["short"] * max(worth, 0.0))
         s.estimate = self.whole(self.now)
         s.decide(
@@ -296,17 +288,11 @@ class Ascent(Remainder):
         if status == "done":
             s.promise = "none" if doubt else "estimate"
             return False
-        if math.isinf(s.estimate):
-            about = (
-                f"nothing is known of the loss: by level {k} {doubt or 'its errors do not fall'}"
-            )
-        if not s.pairs:
-            about = doubt
+        if math.isinf(s.estimate) or not s.pairs:
+            about = f"nothing is known of the loss ({doubt or 'errors do not fall'})"
         s.message = f"eps = {self.eps:g} is missed: {about}; errors beyond cost {self.tail:.2g}"
         g = None if np.array_equal(s.y, s.start) else self.tried(s.level, s.start, "gradients")
-        if g is not None and float(np.vdot(g + s.gradient, s.y - s.start)) > 0:
+        if g is not None and dot(g + s.gradient, s.y - s.start) > 0:
             s.y, s.estimate = s.start, math.nan
-            s.message = (
-                f"level {k} judges every point reached worse than the start, which is returned"
-            )
+            s.message = f"level {k} judges every point reached worse than the start: that is y"
         return False

@@ -13,7 +13,7 @@ import numpy as np
 from .bill import Bill
 from .hierarchy import LevelError
 from .rates import beyond
-from .solvers import Krylov, curvature, inverse
+from .solvers import Krylov, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
 TIGHT, EXPENSIVE = 0.9, 8.0  # where one costs eight times the last, less margin is bought
@@ -54,7 +54,7 @@ class Remainder:
         """The last move is for good."""
         s = self.s
         s.gains.append(gain)
-        s.memo["reach"] = max(s.memo["reach"], float(np.linalg.norm(s.y - s.start)))
+        s.memo["reach"] = max(s.memo["reach"], norm(s.y - s.start))
 
     # --- curvature ---
 
@@ -92,7 +92,7 @@ class Remainder:
             return found.apply(1 / raised).reshape(v.shape)
 
         out["step"] = -inverse(own, v, first)
-        out["loss"] = max(-float(np.vdot(v, out["step"])) / 2 + (HIDDEN - 1) * out["hidden"], 0.0)
+        out["loss"] = max(-dot(v, out["step"]) / 2 + (HIDDEN - 1) * out["hidden"], 0.0)
         return out
 
     def drift(self, j: int, found: Krylov) -> float:
@@ -109,8 +109,8 @@ class Remainder:
                 return 0.0
             now = [self.at(m, "curvature") for m in (j, j + 1)]
             gap = (there[1] - now[1] - there[0] + now[0]) / found.t
-            average = float(np.linalg.norm(found.basis @ gap.ravel())) / math.sqrt(len(found.nodes))
-            drift[str(j)] = max(abs(float(np.vdot(gap, flattest))) / 2, average)
+            average = norm(found.basis @ gap.ravel()) / math.sqrt(len(found.nodes))
+            drift[str(j)] = max(abs(dot(gap, flattest)) / 2, average)
         return drift[str(j)]
 
     # --- one remainder ---
@@ -133,13 +133,13 @@ class Remainder:
             return s.look["loss"]
         if not s.pairs:
             return math.inf if s.gradient.any() else 0.0
-        seen = float(np.vdot(s.gradient, inverse(s.pairs, s.gradient))) / 2
+        seen = dot(s.gradient, inverse(s.pairs, s.gradient)) / 2
         return s.memo["short"] * max(seen, sum(s.gains[-3:]) / 3, 0.0)
 
     def falls(self) -> tuple[float, float]:
         """By what increments fall per level, and their cosine; one alone may keep its direction."""
         last = [d for d in self.s.increments[-4:] if d.any()]
-        sizes = [float(np.linalg.norm(d)) for d in last]
+        sizes = [norm(d) for d in last]
         ratios = [b / a for a, b in pairwise(sizes)] or [0.5]
         r = max(math.prod(ratios) ** (1 / len(ratios)), ratios[-1] / 2, 0.25 / len(ratios))
         r = min(r, 0.95)
@@ -171,7 +171,7 @@ class Remainder:
     def weighed(self, look: dict) -> None:
         """Keep what an increment is worth, and whether errors jump."""
         s, j = self.s, look["rank"]
-        size = float(np.linalg.norm(s.increments[max(j - 1, 0)])) * (1 if j else 2)
+        size = norm(s.increments[max(j - 1, 0)]) * (1 if j else 2)
         s.memo["jumps"] = (look["jump"] / size) ** 2 if size else 0.0
         s.worths[-1:] = [look["loss"]]
         s.memo["flow"] = look["flow"] / look["loss"] if look["loss"] else 0.0

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .hierarchy import Hierarchy, LevelError
 
@@ -26,6 +25,14 @@ FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told f
 AGREE = (
     1e-4  # of a difference: what those over t and t/2 may disagree by, for t to be taken at once
 )
+
+
+def norm(v: np.ndarray) -> float:
+    return float(np.linalg.norm(v))
+
+
+def dot(v: np.ndarray, w: np.ndarray) -> float:
+    return float(np.vdot(v, w))
 
 
 def nesterov(f: Gradient, y: np.ndarray, beta: float, mu: float = 0.0) -> Iterator[np.ndarray]:
@@ -48,21 +55,21 @@ def inverse(pairs: list, v: np.ndarray, first: Callable | None = None) -> np.nda
     """The inverse Hessian of L-BFGS times v: two loops over [step, change of the gradient, their product], around `first`."""
     q, shares = v.copy(), []
     for step, change, product in reversed(pairs):
-        shares.append(float(np.vdot(step, q)) / product)
+        shares.append(dot(step, q) / product)
         q -= shares[-1] * change
     if first is not None:
         q = first(q)
     elif pairs:
-        q *= pairs[-1][2] / float(np.vdot(pairs[-1][1], pairs[-1][1]))
+        q *= pairs[-1][2] / dot(pairs[-1][1], pairs[-1][1])
     for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
-        q += (share - float(np.vdot(change, q)) / product) * step
+        q += (share - dot(change, q) / product) * step
     return q
 
 
 def keep(pairs: list, step: np.ndarray, change: np.ndarray, most: int = PAIRS) -> bool:
     """Keep a pair if its curvature is positive, and forget the oldest."""
-    product = float(np.vdot(step, change))
-    if product <= 1e-10 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+    product = dot(step, change)
+    if product <= 1e-10 * norm(step) * norm(change):
         return False
     pairs.append([step, change, product])
     del pairs[:-most]
@@ -75,9 +82,9 @@ def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
     Where pairs mislead they are dropped, and the way is straight down, as far as the last step went; without any, a short
     first trial is made longer by the search.
     """
-    size = max(float(np.linalg.norm(g)), 1e-300)
-    lengths = [float(np.linalg.norm(pairs[-1][0]))] if pairs else []
-    first = 1e-2 * max(float(np.linalg.norm(x)), 1e-2)
+    size = max(norm(g), 1e-300)
+    lengths = [norm(pairs[-1][0])] if pairs else []
+    first = 1e-2 * max(norm(x), 1e-2)
     for known in (pairs, []) if pairs else ([],):
         d = -inverse(pairs, g) if known else -g * ((lengths or [first])[0] / size)
         found = search(f, x, g, d, FURTHER if pairs else TRIES)
@@ -86,7 +93,7 @@ def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
             if not known:
                 pairs.clear()
             keep(pairs, t * d, there - g)
-            return x + t * d, there, -t * float(np.vdot(g + there, d)) / 2
+            return x + t * d, there, -t * dot(g + there, d) / 2
     return None
 
 
@@ -96,11 +103,11 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
     A trial is taken when its slope lies between -0.9 and 0.8 of the first one's size (Hager and Zhang's approximate Wolfe
     condition: a decrease on quadratics); else the zero of the slope is bracketed, at most ten times further out each time.
     """
-    slope = float(np.vdot(g, d))
+    slope = dot(g, d)
     t, low, high = 1.0, (0.0, slope), None
     for _ in range(TRIES if slope < 0 else 0):
         there = f(x + t * d)
-        end = math.inf if there is None else float(np.vdot(there, d))
+        end = math.inf if there is None else dot(there, d)
         near_border = high is not None and math.isinf(high[1]) and 0.3 * high[0] < t
         if STEEP * slope <= end <= -PAST * slope or (end < 0 and near_border):
             return t, there
@@ -145,8 +152,8 @@ class Krylov:
 
     def apply(self, factor: np.ndarray) -> np.ndarray:
         """F(H) v, by the values of F at the nodes."""
-        norm = math.sqrt(float(self.weights.sum()))
-        return norm * self.basis.T @ (self.ritz @ (factor * self.ritz[0]))
+        whole = math.sqrt(float(self.weights.sum()))
+        return whole * self.basis.T @ (self.ritz @ (factor * self.ritz[0]))
 
 
 def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov | None:
@@ -159,9 +166,9 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
     >>> found.nodes.round(9), found.weights.round(9)
     (array([1., 2., 4.]), array([1., 1., 1.]))
     """
-    norm, steps = float(np.linalg.norm(v)), min(steps, v.size)
+    whole, steps = norm(v), min(steps, v.size)
     basis, seen = np.empty((steps, v.size)), np.zeros((steps + 1, steps))
-    basis[0] = v / norm
+    basis[0] = v / whole
     before, check = math.inf, 6
     for n in range(1, steps + 1):
         w = product(basis[n - 1])
@@ -170,13 +177,13 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
         seen[:n, n - 1] = basis[:n] @ w
         for _ in range(2):
             w = w - basis[:n].T @ (basis[:n] @ w)
-        seen[n, n - 1] = size = float(np.linalg.norm(w))
+        seen[n, n - 1] = size = norm(w)
         ends = n == steps or size <= 1e-12 * np.abs(np.diag(seen)[:n]).max()
         if n >= check or ends:
             square = seen[:n, :n]
-            nodes, ritz = eigh((square + square.T) / 2)
-            noise = float(np.linalg.norm(square - square.T)) / math.sqrt(2 * max(2, n * (n - 1)))
-            found = Krylov(nodes, norm**2 * ritz[0] ** 2, basis[:n], ritz, noise)
+            nodes, ritz = np.linalg.eigh((square + square.T) / 2)
+            noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))
+            found = Krylov(nodes, whole**2 * ritz[0] ** 2, basis[:n], ritz, noise)
             now = float(found.weights @ (1 / np.maximum(nodes, max(found.unresolved, 1e-300))))
             if ends or abs(now - before) <= tolerance * now:
                 return found
@@ -196,7 +203,7 @@ def span(f: Gradient, x: np.ndarray, at: np.ndarray, v: np.ndarray, longest: flo
         there, half = f(x + t * v), f(x + t / 2 * v)
         if there is not None and half is not None:
             one, two = (there - at) / t, (half - at) * (2 / t)
-            gap, size = float(np.linalg.norm(one - two)), min(map(np.linalg.norm, (one, two)))
+            gap, size = norm(one - two), min(norm(one), norm(two))
             if size:
                 known.append((gap / size, gap, t))
                 if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
@@ -274,11 +281,11 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
             return None
 
     y, g, pairs = start, h.value(k, start), []
-    found, first = (y, g), float(np.linalg.norm(g))
-    while found is not None and float(np.linalg.norm(g)) > 1e-3 * first and calls < 200:
+    found, first = (y, g), norm(g)
+    while found is not None and norm(g) > 1e-3 * first and calls < 200:
         y, g, *_ = found
         found = advance(level, y, g, pairs)
-    d0 = float(np.linalg.norm(y - start))
+    d0 = norm(y - start)
     if not d0:
         raise ValueError(
             f"level {k} does not move from y0: its gradient is zero or does not change"
