@@ -16,7 +16,7 @@ from mlgd import (
     Telescope,
     audit,
     compare,
-    estimate,
+    constants,
     flow,
     minimize,
     plan,
@@ -208,15 +208,15 @@ AUDIT = [
     (lambda: audit(H, [Y], reference=lambda y: y * math.nan), r"reference\(y\) must be finite"),
     (lambda: audit(H, [Y], levels=[1, 9]), "level 9 is not one of 1..6"),
     (lambda: REPORT.price_at(0), "delta must be positive and finite; got 0"),
-    (lambda: REPORT.problem(), r"problem needs beta= and d0=, or what estimate\(h, y0\) returned"),
+    (lambda: REPORT.problem(), r"problem needs beta= and d0=, or what constants\(h, y0\) returned"),
     (lambda: REPORT.problem(beta=1.0), "problem needs beta= and d0="),
     (
         lambda: REPORT.problem(2.0),
-        r"problem takes what estimate\(h, y0\) returned, or beta=, d0=, mu=; got 2.0",
+        r"problem takes what constants\(h, y0\) returned, or beta=, d0=, mu=; got 2.0",
     ),
     (
         lambda: REPORT.problem(REPORT, beta=1.0),
-        "give either an estimate or beta=, d0= and mu=, not both",
+        "give either constants or beta=, d0= and mu=, not both",
     ),
     (lambda: REPORT.problem(beta=-1.0, d0=1.0), "beta must be .*positive"),
     (lambda: REPORT.problem(beta=1.0, d0=1.0, mu=2.0), "mu must lie in"),
@@ -232,30 +232,15 @@ def test_a_wrong_audit_is_refused(use, sentence):
     refused(use, sentence)
 
 
-ESTIMATE = [
-    (lambda: estimate(REPORT, Y), "estimate measures a Hierarchy; got a value of type Audit"),
-    (lambda: estimate(H, 3.0), "at least one entry; got the number 3.0"),
-    (lambda: estimate(H, []), "at least one entry; got an empty array"),
-    (lambda: estimate(H, [math.nan]), "the point has a non-finite entry"),
-    (lambda: estimate(H, "y0"), "a point must be an array of numbers; got 'y0'"),
-    (lambda: estimate(H, Y, budget=-1.0), "budget must be positive and finite; got -1.0"),
-    (lambda: estimate(H, Y, budget="all"), "budget must be positive and finite; got 'all'"),
-    (
-        lambda: estimate(H, Y, known=H),
-        r"known must be an audit, as audit\(h, \[y0\]\) returns; got a value of type Hierarchy",
-    ),
-    (
-        lambda: estimate(H, Y, rng="seed"),
-        "rng must be what numpy.random.default_rng takes; got 'seed'",
-    ),
-    (lambda: estimate(H, Y, rng=-1), "rng must be what numpy.random.default_rng takes; got -1"),
+CONSTANTS = [
+    (lambda: constants(H, 3.0), "at least one entry; got the number 3.0"),
+    (lambda: constants(H, [math.nan]), "the point has a non-finite entry"),
+    (lambda: constants(H, "y0"), "a point must be an array of numbers; got 'y0'"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("use", "sentence"), [pytest.param(*row, id=f"{i}") for i, row in enumerate(ESTIMATE)]
-)
-def test_a_wrong_estimate_is_refused(use, sentence):
+@pytest.mark.parametrize(("use", "sentence"), CONSTANTS)
+def test_wrong_constants_are_refused(use, sentence):
     refused(use, sentence)
 
 
