@@ -14,13 +14,13 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (6100, 28),
-    "mlgd/experiment/*.py": (5628, 34),
+    "mlgd/*.py": (4300, 17),
+    "mlgd/experiment/*.py": (3640, 23),
     "mlgd/book/*.py": (2801, 17),
-    "tests/**/*.py": (10780, 999),
+    "tests/**/*.py": (9760, 999),
 }
-CELLS = {"book/*.ipynb": 2518, "book/audit/*.ipynb": 5711}  # lines of code cells
-DATA = 500  # KB under book/data
+CELLS = {"book/*.ipynb": 2480, "book/audit/*.ipynb": 5711}  # lines of code cells
+DATA = 435  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
 
@@ -87,21 +87,12 @@ def stored(node: ast.ClassDef) -> set[str]:
 
 # What is still over, to be emptied: nothing is added here.
 TOO_LONG: dict[str, int] = {
-    "surveys": 424,
-    "choices": 368,
-    "runs": 351,
-    "estimates": 372,
     "formulas": 382,
     "checks_old": 450,
     "trajectory": 324,
-    "cases": 310,
 }
 TOO_MANY: dict[str, int] = {
-    "Survey": 35,
-    "Choices": 15,
-    "Run": 28,
     "Protocol": 17,
     "SeedResult": 14,
     "Trajectory": 17,
-    "Epoch": 13,
 }
