@@ -121,7 +121,6 @@ STRONG_BUDGET = {
 }
 
 LAMBDA = 16 ** (gamma - 1) * C_GAMMA
-LAMBDA_PRIME = 256 * sp.log(2) * 8 ** (gamma - 2) * C_GAMMA
 UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
 LAMBDA_EXECUTED = (
     CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA
@@ -153,11 +152,9 @@ RANGE_STRONG = (
 ) ** (4 / (gamma + 2))
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
-UPPER_STRONG = LAMBDA_PRIME * _LOG * _GRADIENT
 FLOOR = (
     4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu
 )  # the least V^2 of the noise floor
-STRONG_SHORT = 2 / (eta * mu) * sp.log(16 * mu * d0**2 / eps)  # steps that are enough for the loss
 STRONG_STEPS = (
     (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG
 )  # at least STRONG["T"] rounded up
@@ -180,7 +177,6 @@ EXECUTED_STRONG = {
     * _GRADIENT
     * kappa ** (1 - gamma / 2),
 }
-FIXED_STRONG = _STEPS * 16**gamma * kappa * _LOG * _GRADIENT
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
 FIXED_CONVEX_LOWER = (_Z - 2) * (
     c * d0 / (2 * eps)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import formulas as F
 from .hierarchy import Hierarchy, positive
-from .plans import Budget, Comparison, NotApplicable, Plan, Problem, Stage
+from .plans import Budget, Comparison, NotApplicable, Plan, Problem, Stage, closed_form
 from .telescope import Telescope, optimum
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
@@ -48,7 +48,7 @@ def plan(
     known = {"problem": problem, "eps": eps, "method": method, "eta": eta}
     if on is None:
         said = _theorem(problem, eps, method, eta)
-        said["stages"] = tuple(_closed_form(problem, s) for s in said["stages"])
+        said["stages"] = tuple(_priced(problem, s, eta, method) for s in said["stages"])
         return Plan(**known, **said, promise="estimate" if problem.measured else "proved")
     ladder = Ladder.of(on)
     search = ladder.staged if method in ("accelerated", "scheduled") else ladder.searched
@@ -132,19 +132,20 @@ def _scheduled(problem: Problem, eps: float, eta: float) -> dict:
     }
 
 
-def _closed_form(problem: Problem, stage: Stage) -> Stage:
-    """A stage with the price of the paper's closed form on the ladder that the problem assumes, and its bound."""
-    known = problem.prices(stage.delta), stage.delta, stage.sigma, problem.gamma
-    numbers = {"c": problem.c, "gamma": problem.gamma, "first": problem.first, "sigma": stage.sigma}
-    numbers["delta"] = stage.delta / 2  # a level's own accuracy is at least half of what it serves
-    first = F.value(F.FIRST, **numbers)
+def _priced(problem: Problem, stage: Stage, eta: float, method: str) -> Stage:
+    """A stage with its price on the ladder that the problem assumes, and a bound of it."""
+    ladder = problem.prices(stage.delta)
+    call = closed_form(problem, stage, eta, method, ladder)
+    finest = 2.0 ** -ladder.levels[-1]
     if stage.sigma == 0:
-        most = max(first, (2 * problem.c / stage.delta) ** problem.gamma)
-    else:
-        numbers["n"] = max(1.0, math.log2(2 * stage.sigma / (3 * stage.delta)) + 1)
-        executed = F.CALL_EXECUTED[problem.regime]
-        most = first + min(F.value(executed, **numbers), F.value(F.ALL_LEVELS, **numbers))
-    return replace(stage, price=Telescope.for_accuracy(*known).expected_cost(), most=most)
+        return replace(stage, price=call.expected_cost(), most=ladder.cost(ladder.levels[-1]))
+    known = {"c": problem.c, "gamma": problem.gamma, "delta": finest, "sigma": stage.sigma}
+    known["n"] = max(1.0, math.log2(stage.sigma / (3 * finest)) + 1)
+    most = min(F.value(F.CALL_EXECUTED[problem.regime], **known), F.value(F.ALL_LEVELS, **known))
+    printed = Telescope.for_accuracy(ladder, stage.delta, stage.sigma, problem.gamma, coarsest=0.0)
+    if problem.regime != "HTMC" or call.p[0] > printed.p[0]:  # else its share is in the bound
+        most += call.p[0] * ladder.cost(ladder.levels[0])
+    return replace(stage, price=call.expected_cost(), most=most)
 
 
 # --- on a ladder of your own ---
@@ -294,7 +295,6 @@ def compare(problem: Problem, eps: float, on=None) -> Comparison:
         except NotApplicable as why:
             left_out[method] = str(why)
     if not plans:
-        raise NotApplicable(
-            "no method can be planned: " + "; ".join(f"{m}: {why}" for m, why in left_out.items())
-        )
+        why = "; ".join(f"{method}: {reason}" for method, reason in left_out.items())
+        raise NotApplicable(f"no method can be planned: {why}")
     return Comparison(tuple(sorted(plans, key=lambda p: p.expected_cost)), left_out)

@@ -102,6 +102,16 @@ class Stage:
         return self.steps * self.price
 
 
+def closed_form(problem: Problem, stage: Stage, eta: float, method: str, h: Hierarchy) -> Telescope:
+    """The paper's closed form, its coarsest level drawn with a probability of at least 4 beta eta.
+
+    Then the one-step lemma holds as if its variance were at most sigma^2 everywhere (the chapter on convex losses).
+    Similar triangles need that variance, and draw the coarsest level always.
+    """
+    least = 1.0 if method == "accelerated" else min(1.0, 4 * problem.beta * eta)
+    return Telescope.for_accuracy(h, stage.delta, stage.sigma, problem.gamma, coarsest=least)
+
+
 @dataclass(frozen=True)
 class Budget:
     """How the target is split: what the horizon, the bias and the noise may each cost in loss."""
@@ -201,7 +211,7 @@ class Plan:
         """The oracle a stage runs on a hierarchy."""
         if stage.levels is not None:
             return Telescope(h, dict(zip(stage.levels, stage.probabilities, strict=True)))
-        return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma)
+        return closed_form(self.problem, stage, self.eta, self.method, h)
 
     def __str__(self) -> str:
         last, count = self.stages[-1], len(self.stages)

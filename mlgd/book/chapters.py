@@ -88,83 +88,39 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 def run_problems(notebook: NotebookNode, name: str) -> list[str]:
     """Why this notebook is not the stored result of one clean run from top to bottom."""
-    problems = []
-    cells = code_cells(notebook)
-    counts = [cell.execution_count for cell in cells]
-    if counts != list(range(1, len(cells) + 1)):
-        problems.append(
-            f"{name} is not one clean run from top to bottom: run make run CHAPTER={name}."
-        )
+    cells, again, problems = code_cells(notebook), f"run make run CHAPTER={name}.", []
+    if [cell.execution_count for cell in cells] != list(range(1, len(cells) + 1)):
+        problems.append(f"{name} is not one clean run from top to bottom: {again}")
     if cells and not any(cell.outputs for cell in cells):
-        problems.append(f"{name} holds no outputs: run make run CHAPTER={name}.")
+        problems.append(f"{name} holds no outputs: {again}")
+    if dict(notebook.metadata) != METADATA:
+        problems.append(f"{name} is not in normal form: {again}")
     for number, cell in enumerate(cells, 1):
         for output in cell.outputs:
-            if output.output_type == "error":
-                problems.append(
-                    f"{name} cell {number} stores an error: mend the cell and run it again."
-                )
-            if output.get("name") == "stderr":
-                problems.append(
-                    f"{name} cell {number} wrote to stderr: silence or mend what warned."
-                )
-            text = str(output.get("text", "")) + "".join(
-                str(value)
-                for mime, value in output.get("data", {}).items()
-                if not mime.startswith("image/png")
-            )
-            if "Traceback (most recent call last)" in text:
-                problems.append(
-                    f"{name} cell {number} shows a traceback: mend what failed and run it again."
-                )
-            if MACHINE_PATH.search(text):
-                problems.append(
-                    f"{name} cell {number} shows a path of one machine: print a relative one."
-                )
-    if dict(notebook.metadata) != METADATA:
-        problems.append(f"{name} is not in normal form: run make run CHAPTER={name}.")
+            shown = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
+            text = str(output.get("text", "")) + "".join(map(str, shown.values()))
+            wrong = {
+                "stores an error": output.output_type == "error",
+                "wrote to stderr": output.get("name") == "stderr",
+                "shows a traceback": "Traceback (most recent call last)" in text,
+                "shows a path of one machine": MACHINE_PATH.search(text),
+            }
+            found = [what for what, there in wrong.items() if there]
+            problems += [
+                f"{name} cell {number} {what}: mend it and run it again." for what in found
+            ]
     return problems
 
 
 def contents(toc: Path) -> list[str]:
     """The documents that _toc.yml lists, in order."""
-    try:
-        table = yaml.safe_load(toc.read_text(encoding="utf-8"))
-        parts = table.get("parts", [])
-        return [table["root"], *(entry["file"] for part in parts for entry in part["chapters"])]
-    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise BookError(
-            f"_toc.yml cannot be read ({reason}): it lists root, then parts with chapters."
-        ) from None
-
-
-def contents_problems(root: Path) -> list[str]:
-    """Where _toc.yml and the folder book/ disagree."""
-    listed = contents(root / "_toc.yml")
-    files = [path for folder in ("book", "book/audit") for path in (root / folder).glob("*.*")]
-    present = {
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in files
-        if path.suffix in {".md", ".ipynb"}
-    }
-    problems = [
-        f"{name} is in book/ but not in _toc.yml: add it there."
-        for name in sorted(present - {*listed})
-    ]
-    problems += [
-        f"_toc.yml lists {name}, which is not in book/: write it or take it out."
-        for name in listed
-        if name not in present
-    ]
-    problems += [
-        f"_toc.yml lists {name} twice." for name in sorted({*listed}) if listed.count(name) > 1
-    ]
-    return problems
+    table = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    return [table["root"], *(c["file"] for part in table["parts"] for c in part["chapters"])]
 
 
 def look(root: Path) -> list[str]:
-    """Everything that would make the book wrong or its build fail, as sentences."""
-    problems = contents_problems(root)
+    """Everything that would make a notebook wrong or the build fail, as sentences."""
+    problems = []
     for name, path in notebooks(root / "book").items():
         try:
             problems += run_problems(read(path), name)

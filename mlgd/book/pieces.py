@@ -82,7 +82,7 @@ def tex(value) -> str:
     if isinstance(value, Mapping):
         return r"\text{" + next(iter(value)) + "}"
     if isinstance(value, sp.Basic):
-        return sp.latex(value)
+        return sp.latex(value).replace("k_{min}", r"k_{\min}")
     if isinstance(value, int | np.integer) and abs(value) < 10**6:
         return str(value)
     value = float(value)
@@ -154,7 +154,7 @@ def costs(heat: HeatSource, chapter: str) -> Html:
     unit, lines, plain = one_gradient(heat), [], []
     for name, changed, price in COSTS[: last + 1]:
         paid = price(heat)
-        cells = (changed, f"{paid:.1e}", f"{paid / unit:.3g}")
+        cells = (changed, f"{paid:.1e}", f"{paid / unit:,.2f}")
         mark = "b" if name == chapter else "span"
         lines.append("<tr>" + "".join(f"<td><{mark}>{c}</{mark}></td>" for c in cells) + "</tr>")
         plain.append("  ".join(cells))

@@ -24,8 +24,8 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
     """
     eta, d0, slope = bill.eta, bill.problem.d0, bill.eta * curvature
     # how much of the weighted sum a step forgets: the plan's growth would have lost its digits in 1 + eta mu
-    forget = {"uniform": 0.0, "geometric": 1.0, "exponential": 0.5}[bill.averaging]
-    forget *= eta * bill.problem.mu
+    forget = 0.0 if bill.averaging == "uniform" else eta * bill.problem.mu
+    forget /= 2 if bill.method == "scheduled" else 1
     keep, state = 1 - forget, _start()
     for stage in bill.stages:
         t = bill.telescope(bill.problem.prices(stage.delta), stage)

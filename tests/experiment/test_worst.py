@@ -80,7 +80,9 @@ def test_the_rate_leaves_the_step_out_of_the_price():
     always = [worst.price(problem, eps, e) for e in steps]
     assert at_rate[1] < 1.1 * at_rate[0]
     assert always[1] > 10 * always[0]
-    assert always == pytest.approx([plan(problem, eps, eta=e).expected_cost for e in steps])
+    planned = [plan(problem, eps, eta=e).expected_cost for e in steps]
+    assert planned[1] < 1.01 * planned[0]
+    assert all(p <= a for p, a in zip(planned, always, strict=True))
 
 
 def test_runs_are_those_of_minimize():

@@ -2,11 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from mlgd import formulas as F
-from mlgd.formulas import beta, c, d0, delta, eps, eta, gamma, mu, sigma
+from mlgd.formulas import beta, d0, eps, gamma, mu
 
 # Table 1 of the paper, typed by hand as floats' functions of (gamma, beta, mu, d0, eps), without sympy.
 TABLE = {
@@ -88,61 +91,108 @@ def test_regime(rate, name):
     assert F.regime(rate) == name
 
 
-@pytest.mark.parametrize("rate", [2.5, 3.0, 6.0])
-def test_constants_of_the_paper(rate):
-    ratio = 2 ** (1 - rate / 2)
-    assert F.value(F.C_GAMMA, gamma=rate) == pytest.approx(9 / (1 - ratio) ** 2)
-    assert F.value(F.LAMBDA, gamma=rate) == pytest.approx(16 ** (rate - 1) * 9 / (1 - ratio) ** 2)
-    assert F.value(F.LAMBDA_PRIME, gamma=rate) == pytest.approx(
-        256 * math.log(2) * 8 ** (rate - 2) * 9 / (1 - ratio) ** 2
-    )
-    assert F.value(F.LAMBDA_EXECUTED, gamma=rate) == pytest.approx(
-        1.25 * (1 + 2**-rate) * 2 ** (rate - 2) * 16 ** (rate - 1) * 9 / (1 - ratio) ** 2
-    )
+# --- values at one point, obtained another way: where a formula is a sum, a root or an integral, that is taken ---
+
+C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04, 0.0078125, 0.3, 2
+STEPS, N, J, HORIZON, TIME = 50, 4, 1.7, 9.0, 4.0
+AT = {"c": C, "beta": BETA, "mu": MU, "d0": D0, "eps": EPS, "eta": ETA, "delta": DELTA}
+AT |= {"sigma": SIGMA, "first": FIRST, "T": STEPS, "n": N, "injection": J}
+AT |= {"horizon": HORIZON, "t": TIME}
+halves = sum(2.0 ** (-0.5 * k) for k in range(400))  # gamma = 3 and 1: neighbours differ by sqrt 2
+C3, weights = 9 * halves**2, ETA * np.arange(1, STEPS + 1)
+CALL3 = C3 * C**3 / (DELTA * SIGMA**2)
+LOG_R = 1 + math.log(MU * D0**2 / EPS)
+CONVEX = (4 * D0**2 / (ETA * EPS), EPS / (16 * D0), EPS / (4 * ETA))
+MOST = 2.0 ** (-2.5 * FIRST) * halves / BETA  # what a finer beginning would lower
 
 
-def test_theorem_hyperparameters():
-    numbers = {"d0": 3.0, "eta": 0.1, "eps": 0.2}
-    assert F.value(F.CONVEX["T"], **numbers) == pytest.approx(1800)
-    assert F.value(F.CONVEX["delta"], d0=3.0, eps=0.2) == pytest.approx(0.2 / 48)
-    assert F.value(F.CONVEX["sigma2"], eta=0.1, eps=0.2) == pytest.approx(0.5)
-    assert F.value(F.STRONG["T"], mu=0.5, **numbers) == pytest.approx(
-        4 / 0.05 * math.log(256 * 0.5 * 9 / 0.2)
-    )
-    assert F.value(F.STRONG["delta"], mu=0.5, eps=0.2) == pytest.approx(math.sqrt(0.1) / 8)
-    assert F.value(F.STRONG["sigma2"], eta=0.1, eps=0.2) == pytest.approx(0.25)
+def run(steps, delta, sigma2):
+    """T calls of the paper's price at gamma = 3."""
+    return steps * C3 * C**3 / (delta * sigma2)
 
 
-def test_convex_bound_is_the_product_of_its_parts():
-    product = F.CONVEX["T"] * F.CALL["HTMC"].subs(
-        {delta: F.CONVEX["delta"], sigma: sp.sqrt(F.CONVEX["sigma2"])}
-    )
-    at = {gamma: 3, c: sp.Rational(2, 3), d0: 5, eps: sp.Rational(1, 7), eta: sp.Rational(1, 11)}
-    assert float((product / F.UPPER_CONVEX).subs(at)) == pytest.approx(1)
-    assert float((product / F.UPPER_CONVEX).subs({**at, eta: 1})) == pytest.approx(
-        1
-    )  # the step has cancelled
+def backwards(s):
+    """The schedule's price per unit of time, a time s before the end."""
+    delta, nu2 = math.sqrt(MU * EPS / 8) * math.exp(MU * s / 8), EPS / 4 * math.exp(MU * s / 4)
+    return C3 * C**3 / (delta * nu2)
 
 
-def test_convex_budget_is_below_the_target():
-    at = {d0: 2.0, eta: 0.25, eps: 0.3}
-    numbers = {
-        **at,
-        F.T: math.ceil(float(F.CONVEX["T"].subs(at))),
-        delta: F.CONVEX["delta"].subs(at),
-        sigma: sp.sqrt(F.CONVEX["sigma2"].subs(at)),
-    }
-    terms = {name: float(e.subs(numbers)) for name, e in F.CONVEX_BUDGET.items()}
-    assert terms["horizon"] <= 0.3 / 4
-    assert terms["bias"] == pytest.approx(0.3 / 4)
-    assert sum(terms.values()) <= 0.3
+VALUES = {  # what is computed, gamma, what the theory says
+    "C_gamma": (F.C_GAMMA, 3, C3),
+    "C, harder": (F.SCALE["HTMC"], 3, 9 / SIGMA**2 * sum(2 ** (k / 2) for k in range(-400, 8))),
+    "C, at": (F.SCALE["MC"], 2, 9 * 4 / 0.09),
+    "C, easier": (F.SCALE["ETMC"], 1, (9 * halves / 0.09) ** 0.75),
+    "a call, harder": (F.CALL["HTMC"], 3, CALL3),
+    "a call, at": (F.CALL["MC"], 2, (0.7 / 0.3 * math.log(0.3 * 128)) ** 2),
+    "a call, easier": (F.CALL["ETMC"], 1, 0.7 / 0.3),
+    "executed, harder": (F.CALL_EXECUTED["HTMC"], 3, (8.0**7 + 8.0**6) / 8.0**7 * CALL3),
+    "executed, at": (F.CALL_EXECUTED["MC"], 2, 9 * 0.49 * 4 / 0.09 * 6),
+    "executed, easier": (
+        F.CALL_EXECUTED["ETMC"],
+        1,
+        (1 + 1.5 * halves) * 3 * 0.7 / 0.3 * halves**0.5,
+    ),
+    "all levels": (F.ALL_LEVELS, 3, sum((C * 2.0**k) ** 3 for k in range(-60, 8))),
+    "1(a), T": (F.CONVEX["T"], 3, CONVEX[0]),
+    "1(a), delta": (F.CONVEX["delta"], 3, CONVEX[1]),
+    "1(a), sigma": (F.CONVEX["sigma2"], 3, CONVEX[2]),
+    "1(a), horizon": (F.CONVEX_BUDGET["horizon"], 3, 2.25 / 2.0),
+    "1(a), bias": (F.CONVEX_BUDGET["bias"], 3, 6 * 0.0078125),
+    "1(a), noise": (F.CONVEX_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
+    "1(a), price": (F.UPPER_CONVEX, 3, run(*CONVEX)),
+    "1(a), as executed": (
+        F.LAMBDA_EXECUTED,
+        3,
+        1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2]) / (C * D0 / EPS) ** 3,
+    ),
+    "1(b), T": (F.STRONG["T"], 3, 500 * math.log(256 * 150)),
+    "1(b), delta": (F.STRONG["delta"], 3, 0.0006**0.5 / 8),
+    "1(b), sigma": (F.STRONG["sigma2"], 3, 0.003 / 0.32),
+    "1(b), horizon": (F.STRONG_BUDGET["horizon"], 3, 0.9 * 0.992**50),
+    "1(b), bias": (F.STRONG_BUDGET["bias"], 3, 0.03125 * 0.015**0.5),
+    "1(b), noise": (F.STRONG_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
+    "1(b), as executed": (F.LAMBDA_PRIME_EXECUTED, 3, 1.125 * 2 * 179.445678 * 8 * C3),
+    "least probability": (F.LEAST, 3, 0.8),
+    "range, convex": (F.RANGE_CONVEX, 3, (9 * (16 * D0) ** 0.5 * MOST) ** (2 / 3)),
+    "range, strongly": (F.RANGE_STRONG, 3, (18 * 8**0.5 * MU**-0.25 * MOST) ** 0.8),
+    "schedule, delta": (F.SCHEDULE["delta"], 3, (0.0006 / 8) ** 0.5 * math.exp(0.2 * 5 / 8)),
+    "schedule, nu": (F.SCHEDULE["nu2"], 3, 0.00075 * math.exp(0.25)),
+    "schedule, price": (F.UPPER_SCHEDULE, 3, quad(backwards, 0, 600.0)[0]),
+    "discrete, delta": (F.DISCRETE["delta2"], 3, 3 / 8 * EPS / J / (2 / MU + 2 * ETA)),
+    "discrete, sigma": (F.DISCRETE["sigma2"], 3, 3 / 8 * EPS / J / ETA),
+    "discrete, horizon": (
+        F.DISCRETE_BUDGET["horizon"],
+        3,
+        D0**2 / (ETA * sum(0.996 ** -(t + 1) for t in range(STEPS))),
+    ),
+    "discrete, bias": (F.DISCRETE_BUDGET["bias"], 3, 10.08 * 0.0078125**2),
+    "discrete, noise": (F.DISCRETE_BUDGET["noise"], 3, 0.0036),
+    "lower, convex": (F.LOWER_CONVEX, 3, 0.75 * (0.7 * 1.5 / 0.024) ** 3),
+    "lower, strongly": (F.LOWER_STRONG, 3, 0.75 * (0.7 / 0.0048**0.5) ** 3),
+    "triangles, T": (
+        F.SIMILAR["T"],
+        3,
+        brentq(lambda t: ETA * t * (t + 1) / 2 - 1.5 * D0**2 / EPS, 1, 1e6),
+    ),
+    "triangles, delta": (F.SIMILAR["delta"], 3, 0.25 * D0 / weights.sum()),
+    "triangles, sigma": (F.SIMILAR["sigma2"], 3, D0**2 / 2 / (weights**2).sum() - DELTA**2),
+    "triangles, horizon": (F.SIMILAR_BUDGET["horizon"], 3, D0**2 / 2 / weights.sum()),
+    "triangles, bias": (F.SIMILAR_BUDGET["bias"], 3, 3 * DELTA),
+    "triangles, noise": (
+        F.SIMILAR_BUDGET["noise"],
+        3,
+        (SIGMA**2 + DELTA**2) * (weights**2).sum() / weights.sum(),
+    ),
+    "a stage's target": (F.STAGE_TARGET, 3, MU * (D0**2 / 2) / 2),
+}
 
 
-def test_coarse_rate_keeps_the_one_step_lemma_and_the_budget():
-    for b, first, e in [(1.0, 3, 0.1), (1.0, -4, 0.1), (50.0, 0, 1e-3)]:
-        rate = F.value(F.COARSE_RATE, beta=b, first=first, eps=e)
-        assert rate >= 4 * b
-        assert 2 * 4.0**-first / rate <= e / 16 * (1 + 1e-12)
+@pytest.mark.parametrize("name", VALUES)
+def test_a_formula_has_its_value(name):
+    formula, rate, theory = VALUES[name]
+    computed = F.value(formula, gamma=float(rate), **AT)
+    assert computed == pytest.approx(theory, rel=1e-6)
+    assert 1.1 * computed != pytest.approx(theory, rel=1e-6)
 
 
 def test_value_takes_ascii_names_and_says_what_is_missing():

@@ -133,6 +133,30 @@ def test_near_two_the_bound_is_not_absurd():
         assert plan(problem, 0.05).cost_bound <= 3 * plan(problem, 0.05, "fixed").expected_cost
 
 
+@pytest.mark.parametrize("method", ["multilevel", "scheduled"])
+@pytest.mark.parametrize("mu", [0.0, 0.05])
+@pytest.mark.parametrize("c", [1.0, 2.0**-8])
+def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(method, mu, c):
+    """gamma = 3: as printed where that is enough, else with probability 4 beta eta; the variance stays that of lemma Z."""
+    problem = Problem(beta=1.0, mu=mu, d0=1.0, gamma=3.0, c=c)
+    if method not in methods_for(problem):
+        return
+    long, short = (plan(problem, 2.0**-5, method, eta=2.0**-j) for j in (20, 24))
+    assert short.expected_cost == pytest.approx(long.expected_cost, rel=0.02)
+    for stage in short.stages:
+        h = problem.prices(stage.delta)
+        t, printed = (
+            short.telescope(h, stage),
+            Telescope.for_accuracy(h, stage.delta, stage.sigma, 3.0, coarsest=0.0),
+        )
+        assert t.p[0] == max(printed.p[0], 4 * problem.beta * short.eta)
+        np.testing.assert_array_equal(t.p[1:], printed.p[1:])
+        worst = biased(lambda y: y, 3.0, c, h.levels, alternate=True)
+        for y in (0.0, 1.0, 100.0):
+            variance = Telescope(worst, t.p).variance(np.array([y]))
+            assert variance <= stage.sigma**2 + 9 / 8 * (1 / t.p[0] - 1) * y**2 + 1e-9
+
+
 def test_a_plan_reads_as_a_bill():
     text = str(plan(CONVEX, 0.05))
     for word in (

@@ -1,0 +1,118 @@
+"""What the pages hold: contents, figures, glued numbers, anchors, numbers of theorems, links that lead somewhere."""
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+from test_language import PAGES
+
+from mlgd.book.boxes import checks_in
+from mlgd.book.chapters import code_cells, contents, read
+
+NOTEBOOKS = {name: read(path) for name, path in PAGES.items()}
+QUOTED = re.compile(
+    r"\{glue(?::\w+)?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M
+)  # a key may come with a page (page::key) or a format (key:myst)
+# A numbered statement, unless it is someone's ("the paper's Theorem 2") or of a work that is cited.
+NUMBERED = re.compile(
+    r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+(?! of \{cite)"
+)
+
+
+def prose(notebook: NotebookNode) -> str:
+    return "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+
+
+def test_contents_and_folder_agree(root):
+    listed = contents(root / "_toc.yml")
+    files = [*(root / "book").glob("*.*"), *(root / "book/audit").glob("*.*")]
+    pages = [p for p in files if p.suffix in (".md", ".ipynb")]
+    assert sorted(listed) == sorted(p.relative_to(root).with_suffix("").as_posix() for p in pages)
+
+
+def test_every_figure_has_alt_text_a_caption_and_a_name_of_its_own():
+    names = []
+    for page, notebook in NOTEBOOKS.items():
+        for cell in code_cells(notebook):
+            if any("image/png" in out.get("data", {}) for out in cell.outputs):
+                myst = cell.metadata.get("mystnb", {})
+                figure = myst.get("figure", {})
+                wanted = (myst.get("image", {}).get("alt"), figure.get("caption"))
+                assert all(wanted), (page, cell.source[:60])
+                names.append(figure["name"])
+    assert len(names) == len(set(names)) > 10
+
+
+def test_every_glued_key_is_quoted_and_every_quoted_key_glued_once(book):
+    outputs = [o for nb in NOTEBOOKS.values() for c in code_cells(nb) for o in c.outputs]
+    glued = [o.metadata.scrapbook.name for o in outputs if "scrapbook" in o.get("metadata", {})]
+    texts = [prose(notebook) for notebook in NOTEBOOKS.values()]
+    texts += [path.read_text(encoding="utf-8") for path in book.glob("*.md")]
+    keys = [inline or block for text in texts for inline, block in QUOTED.findall(text)]
+    assert {key.rpartition("::")[2].partition(":")[0] for key in keys} == {*glued}
+    assert len(glued) == len(set(glued))
+
+
+def test_no_two_checks_of_a_page_share_an_anchor():
+    for page, path in PAGES.items():
+        counts = Counter(check["anchor"] for check in checks_in(path))
+        assert [anchor for anchor, n in counts.items() if n > 1] == [], page
+
+
+def test_a_typed_number_of_a_theorem_is_called_the_papers(root):
+    texts = [prose(notebook) for notebook in NOTEBOOKS.values()]
+    sources = [root / "README.md", *(root / "book").glob("*.md"), *(root / "mlgd").rglob("*.py")]
+    texts += [path.read_text(encoding="utf-8") for path in sources]
+    assert [m for t in texts for m in NUMBERED.findall(re.sub(r"[\s#]+", " ", t))] == []
+    sound = "The paper's Theorem 1(a), Theorem 3.4 of {cite}`dg`, {prf:ref}`thm-convex`."
+    assert NUMBERED.findall(sound + " By Theorem 1 and its Lemma 2.") == ["Theorem 1", "Lemma 2."]
+
+
+# --- the built pages ---------------------------------------------------------------------------------
+
+
+def link_problems(html: Path) -> list[str]:
+    """Internal links and images that lead nowhere, and references that the build left unresolved."""
+    paths = [p for p in sorted(html.rglob("*.html")) if "_static" not in p.parts]
+    trees = {p: BeautifulSoup(p.read_text(encoding="utf-8"), "html.parser") for p in paths}
+    known = {
+        p: {t.get("id") or t.get("name") for t in soup.find_all(True)} for p, soup in trees.items()
+    }
+    problems = []
+    for path, soup in trees.items():
+        links = [tag["href"] for tag in soup.find_all("a", href=True)]
+        links += [tag["src"] for tag in soup.find_all("img", src=True)]
+        for link in links:
+            target, fragment = urldefrag(link)
+            if urlsplit(link).scheme or link.startswith("//"):
+                continue
+            goal = Path(os.path.normpath(path.parent / unquote(target))) if target else path
+            if not goal.exists():
+                problems.append(f"{path.name}: {link} leads to no file")
+            elif fragment and goal in known and unquote(fragment) not in known[goal]:
+                problems.append(f"{path.name}: {link} leads to no place on that page")
+        for span in soup.select("span.xref, code.xref, span.problematic, .system-message"):
+            if not span.find_parent("a"):
+                problems.append(f"{path.name}: the reference {span.get_text()!r} is unresolved")
+    return problems
+
+
+@pytest.mark.built
+def test_internal_links_and_references_resolve(html):
+    assert link_problems(html) == []
+
+
+def test_a_dead_link_is_found(tmp_path):
+    links = '<a id="here" href="b.html#there">x</a> <a href="#here">y</a> <img src="d.png">'
+    (tmp_path / "a.html").write_text(links + '<span class="xref myst">lost</span>')
+    (tmp_path / "b.html").write_text("<p>nothing</p>")
+    assert link_problems(tmp_path) == [
+        "a.html: b.html#there leads to no place on that page",
+        "a.html: d.png leads to no file",
+        "a.html: the reference 'lost' is unresolved",
+    ]
