@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import sympy as sp
 
-from mlgd import plan
+from mlgd import formulas, plan
 from mlgd.examples import HeatSource
 from mlgd.experiment.anchored import heat_ladder
 
@@ -137,12 +137,19 @@ def one_gradient(heat: HeatSource) -> float:
     return heat.hierarchy.cost(heat.hierarchy.level_for(delta))
 
 
+def least(heat: HeatSource) -> float:
+    """The lower bound for the class of problems that the heat source belongs to."""
+    p = heat.problem
+    return formulas.value(formulas.LOWER_STRONG, c=p.c, mu=p.mu, eps=heat.eps, gamma=p.gamma)
+
+
 COSTS: tuple[tuple[str, str, Callable[[HeatSource], float]], ...] = (
     ("", "one accurate gradient, for comparison", one_gradient),
     ("", "descent on one fixed level", planned("fixed", convex=True)),
     ("convex", "a random telescope for the gradient", planned("multilevel", convex=True)),
     ("strongly_convex", "the same, told that the loss is strongly convex", planned("multilevel")),
     ("schedule", "accuracy scheduled along the run", planned("scheduled")),
+    ("lower_bound", "no method is cheaper on the worst problem of this class", least),
     ("acceleration", "momentum in place of many steps", planned("accelerated")),
     ("pay_once", "fine levels paid for once, changes sampled", paid_once),
 )

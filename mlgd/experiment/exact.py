@@ -7,7 +7,8 @@ matrix power, a piece of a schedule one matrix exponential. Nothing is drawn, ho
 import numpy as np
 from scipy.linalg import expm
 
-from mlgd import Plan, Problem, Schedule
+from mlgd import Plan, Problem, Schedule, Telescope
+from mlgd.examples import biased
 
 SIZE = 7  # the moments 1, y, y^2, S, S y, S^2 and the mass of the weights, S the weighted sum of the points
 
@@ -90,3 +91,11 @@ def _power(small: np.ndarray, n: int) -> np.ndarray:
         if not n:
             return out
         small = 2 * small + small @ small
+
+
+def cheapest_call(gamma: float, finest: int, sigma: float, coarsest: int = 1) -> Telescope:
+    """The cheapest telescope of deviation sigma where errors and prices equal their bounds, c = 1."""
+    levels = range(coarsest, finest + 1)
+    h = biased(np.zeros_like, gamma, 1.0, levels, alternate=True)
+    values = errors(levels)
+    return Telescope.cheapest(h, sigma, np.abs(values[:, None] - values[None, :]))

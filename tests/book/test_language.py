@@ -20,14 +20,10 @@ OLD = {
     "acceleration": 10,
     "duality": 6,
     "experiment": 4,
-    "lower_bound": 10,
-    "oracle": 17,
     "schedule": 11,
     "audit/acceleration": 47,
     "audit/duality": 15,
     "audit/experiment": 91,
-    "audit/lower_bound": 24,
-    "audit/oracle": 58,
     "audit/schedule": 36,
 }
 REASONS: dict[str, str] = {}
