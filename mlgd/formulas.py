@@ -130,7 +130,6 @@ COARSE_CONVEX = (
 )  # the coarsest level at every step: the one term that keeps eta
 # Drawn with probability min(1, eta * COARSE_RATE) instead, the coarsest level keeps the theorem and eta leaves the bill.
 COARSE_RATE = sp.Max(4 * beta, 32 * 4**-first / eps)
-COARSE_FREE = CONVEX_CEILING * CONVEX["T"] * eta * COARSE_RATE * FIRST
 _Z = beta * d0**2 / eps
 # With every accuracy on sale; where nothing costs less than a unit, add COARSE_CONVEX. MC, ETMC: largest step, eps <= 4 beta d0^2.
 EXECUTED_CONVEX = {
@@ -310,19 +309,6 @@ COARSE_RESTARTED = STAGES * STAGE_STEPS * FIRST
 CHAIN = (
     sp.sqrt(sp.Rational(3, 32) * _Z) - 1
 )  # exact gradients without which no method in their span reaches eps
-
-_T = ACCELERATED["convex"]["T"]
-MULTIPLIER = {  # what a method's bound is, over plain multilevel descent's, in the paper
-    ("fixed", "convex"): {"HTMC": beta * d0**2 / eps, "ETMC": (beta * d0**2 / eps) ** (gamma / 2)},
-    ("fixed", "strong"): {"HTMC": kappa, "ETMC": kappa ** (gamma / 2)},
-    ("accelerated", "convex"): {
-        "HTMC": _T ** (gamma - 2),
-        "MC": sp.Integer(1),
-        "ETMC": _T ** ((gamma - 2) / 2),
-    },
-    ("accelerated", "strong"): dict.fromkeys(("HTMC", "MC", "ETMC"), kappa ** ((gamma - 2) / 4)),
-    ("scheduled", "strong"): {"HTMC": 1 / (1 + sp.log(mu * d0**2 / eps))},
-}
 
 # --- the table of bounds ---------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def stored(node: ast.ClassDef) -> set[str]:
 
 # What is still over, to be emptied: nothing is added here.
 TOO_LONG: dict[str, int] = {
-    "formulas": 382,
+    "formulas": 364,
     "checks_old": 450,
     "trajectory": 324,
 }
