@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from .audits import beyond
 from .bill import Bill
 from .hierarchy import LevelError
-from .rates import beyond
 from .solvers import Krylov, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
