@@ -14,10 +14,10 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (4300, 17),
+    "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (3640, 23),
     "mlgd/book/*.py": (2700, 16),
-    "tests/**/*.py": (9200, 999),
+    "tests/**/*.py": (9020, 999),
 }
 CELLS = {"book/*.ipynb": 2480, "book/audit/*.ipynb": 5711}  # lines of code cells
 DATA = 435  # KB under book/data
