@@ -16,17 +16,11 @@ total = sp.Symbol(
 )  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
 t, horizon = sp.symbols("t T_c", nonnegative=True)
 injection = sp.Symbol("J", positive=True)
-kink = sp.Symbol(
-    "G", nonnegative=True
-)  # |f|^2 <= 2 beta (loss gap) + G^2, where the loss is not smooth
-split, young = sp.symbols(
-    "u zeta", positive=True
-)  # the bias's share of the injection, and of the contraction
 kappa = beta / mu
 
-_NAMES = "gamma c beta mu d0 eps eta delta sigma T n first nu theta t horizon injection total kink split young"
+_NAMES = "gamma c beta mu d0 eps eta delta sigma T n first nu theta t horizon injection total"
 _OWN = (gamma, c, beta, mu, d0, eps, eta, delta, sigma, T, n, first, nu, theta, t, horizon)
-_OWN += (injection, total, kink, split, young)
+_OWN += (injection, total)
 SYMBOLS = dict(zip(_NAMES.split(), _OWN, strict=True))  # the names that `value` takes
 _ASCII = {symbol: name for name, symbol in SYMBOLS.items()}
 
@@ -199,12 +193,7 @@ DISCRETE_BUDGET = {
 }
 LAMBDA_SECOND = 32 / gamma * 8 ** ((gamma - 2) / 2) * C_GAMMA
 UPPER_SCHEDULE = LAMBDA_SECOND * (c / sp.sqrt(mu * eps)) ** gamma
-# The jump process with delta^2 and nu^2 halved, gamma > 2: pairs, delta rounded to a level; every accuracy on sale.
-FLOW_HORIZON = 2 / mu * sp.log(1 + mu * d0**2 / eps)
-EXECUTED_FLOW = PAIR * 2 ** (3 * gamma / 2 - 2) * UPPER_SCHEDULE
-COARSE_FLOW = (18 + 4 * beta * horizon) * FIRST  # added where nothing costs less than a unit
-# In discrete time: the steps, and the bound of a run; where nothing costs less than a unit, add COARSE_DISCRETE.
-DISCRETE_STEPS = sp.log(1 + 2 * mu * d0**2 / eps) / -sp.log(1 - eta * mu / 2)
+# In discrete time: the bound of a run; outside its range add COARSE_DISCRETE.
 LAMBDA_DISCRETE = (
     160
     * sp.log(2)
@@ -213,32 +202,9 @@ LAMBDA_DISCRETE = (
     * C_GAMMA
 )
 EXECUTED_DISCRETE = PAIR * 2 ** (gamma - 2) * LAMBDA_DISCRETE * (c / sp.sqrt(mu * eps)) ** gamma
-COARSE_DISCRETE = (1 + DISCRETE_STEPS) * FIRST
-# Losses that are not smooth: the coarsest level fires ROUGH times as often, FIRINGS bounds how often it did.
-ROUGH = sp.Max(1, sp.Rational(2, 9) * (1 + 4**first * kink**2))
-FIRINGS = 18 + 72 * RATIO / ((gamma + 2) * (1 - 1 / RATIO)) * (16 * 4**-first / (mu * eps)) ** (
-    (gamma + 2) / 4
-)
-COARSE_ROUGH = (ROUGH * FIRINGS + 4 * beta * horizon) * FIRST
-# The same without strong convexity: constant accuracies for a time 4 d0^2/eps.
-CONVEX_FLOW = {"horizon": 4 * d0**2 / eps, "delta": eps / (16 * d0), "nu2": eps / 4}
-EXECUTED_CONVEX_FLOW = PAIR * 2 ** (gamma - 2) * UPPER_CONVEX
-CONVEX_FIRINGS = (
-    36
-    / eps
-    * (
-        4**-first
-        + 2 ** (-(1 + gamma / 2) * first) * (32 * d0 / eps) ** (gamma / 2 - 1) / (1 - 1 / RATIO)
-    )
-)
-COARSE_CONVEX_ROUGH = 4 * d0**2 / eps * (4 * beta + ROUGH * CONVEX_FIRINGS) * FIRST
-# The cheapest schedule at growth theta, split u = share of the bias and Young's share zeta: its price over C_gamma (c/sqrt(mu eps))^gamma.
-FAMILY = (
-    (split * young) ** (1 - gamma / 2)
-    * 2
-    / (gamma * theta * (1 - theta) ** (gamma / 2) * (1 - split) * (1 - young))
-)
-BEST = {"theta": 2 / (gamma + 2), "split": (gamma - 2) / gamma, "young": (gamma - 2) / gamma}
+COARSE_DISCRETE = (
+    1 + 8 * kappa * sp.log(1 + 2 * mu * d0**2 / eps) + 9 * sp.log(2) / (1 - 1 / RATIO)
+) * FIRST
 
 # --- the paper's Theorem 2: the lower bound -------------------------------------------------------------------
 

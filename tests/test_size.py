@@ -15,11 +15,11 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (4050, 16),
-    "mlgd/experiment/*.py": (3640, 23),
+    "mlgd/experiment/*.py": (3274, 21),
     "mlgd/book/*.py": (2700, 16),
     "tests/**/*.py": (9020, 999),
 }
-CELLS = {"book/*.ipynb": 2480, "book/audit/*.ipynb": 5711}  # lines of code cells
+CELLS = {"book/*.ipynb": 1934, "book/audit/*.ipynb": 5103}  # lines of code cells
 DATA = 435  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
@@ -87,7 +87,7 @@ def stored(node: ast.ClassDef) -> set[str]:
 
 # What is still over, to be emptied: nothing is added here.
 TOO_LONG: dict[str, int] = {
-    "formulas": 364,
+    "formulas": 330,
     "checks_old": 450,
     "trajectory": 324,
 }

@@ -19,14 +19,14 @@ def errors(levels) -> np.ndarray:
 
 
 def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> float:
-    """E of curvature/2 y^2 at the output of a plan whose average is weighted, from distance d0 on the worse side.
+    """E of curvature/2 y^2 at the output of a theorem's plan (no on=), from distance d0 on the worse side.
 
     coarsest: a probability of the coarsest level that is not the plan's.
     """
     eta, d0, slope = bill.eta, bill.problem.d0, bill.eta * curvature
-    # how much of the weighted sum a step forgets: the plan's growth would have lost its digits in 1 + eta mu
-    forget = 0.0 if bill.averaging == "uniform" else eta * bill.problem.mu
-    forget /= 2 if bill.method == "scheduled" else 1
+    # what a step forgets of the weighted sum: the plan's growth would have lost its digits in 1 + eta mu
+    strong = float(bill.eps <= bill.problem.mu * d0**2)
+    forget = (0.5 if bill.method == "scheduled" else strong) * eta * bill.problem.mu
     keep, state = 1 - forget, _start()
     for stage in bill.stages:
         t = bill.telescope(bill.problem.prices(stage.delta), stage)

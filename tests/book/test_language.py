@@ -20,11 +20,9 @@ OLD = {
     "acceleration": 10,
     "duality": 6,
     "experiment": 4,
-    "schedule": 11,
     "audit/acceleration": 47,
     "audit/duality": 15,
     "audit/experiment": 91,
-    "audit/schedule": 36,
 }
 REASONS: dict[str, str] = {}
 

@@ -1,0 +1,91 @@
+"""Exact mean losses against every draw enumerated, against 60 digits, and against runs of the jump process."""
+
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from mlgd import Problem, flow, plan
+from mlgd.examples import biased
+from mlgd.experiment.exact import errors, flow_loss, mean_loss
+from mlgd.jumps import proposition_schedule
+
+SMALL = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0)
+
+
+@pytest.mark.parametrize("coarsest", [1.0, 0.4])
+def test_a_mean_loss_is_that_of_all_draws(coarsest):
+    bill, curvature, reached = plan(SMALL, 4.0, eta=0.25), 0.7, []
+    stage = bill.stages[0]
+    t = bill.telescope(SMALL.prices(stage.delta), stage)
+    p, offsets = [coarsest, *t.p[1:]], errors(t.levels)
+    increments = np.diff(offsets, prepend=0.0)
+    outcomes = list(product((0, 1), repeat=len(p)))
+    for side in (1.0, -1.0):
+        total = 0.0
+        for run in product(outcomes, repeat=bill.steps):
+            y, mean, chance = side, 0.0, 1.0
+            for drawn in run:
+                mean += y / bill.steps
+                chance *= math.prod(q if hit else 1 - q for q, hit in zip(p, drawn, strict=True))
+                moves = [curvature * y + increments[0], *increments[1:]]
+                move = sum(hit * m / q for hit, m, q in zip(drawn, moves, p, strict=True))
+                y -= bill.eta * move
+            total += chance * curvature / 2 * mean**2
+        reached.append(total)
+    assert mean_loss(bill, curvature, coarsest) == pytest.approx(max(reached), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["multilevel", "scheduled"])
+def test_a_step_of_a_trillionth_keeps_its_digits(method):
+    problem = Problem(beta=3.0, mu=0.01, d0=2.0, gamma=3.0, c=0.7)
+    eps, curvature = 0.002, 0.3
+    bill = plan(problem, eps, method, eta=2.0**-40 / (4 * problem.beta))
+    found = mean_loss(bill, curvature)
+    mp.dps, worst = 50, mpf(0)
+    for side in (1, -1):
+        state = [mpf(1), mpf(side) * 2, mpf(4), mpf(0), mpf(0), mpf(0), mpf(0)]
+        for stage in bill.stages:
+            matrix = mp.matrix(in_digits(bill, stage, curvature)) ** stage.steps
+            state = list(matrix * mp.matrix(state))
+        worst = max(worst, mpf(curvature) / 2 * state[5] / state[6] ** 2)
+    assert found == pytest.approx(float(worst), rel=1e-9)
+
+
+def in_digits(bill, stage, curvature) -> list[list]:
+    """One step of the seven moments, in as many digits as mpmath has."""
+    t = bill.telescope(bill.problem.prices(stage.delta), stage)
+    offsets = [mpf(float(x)) for x in errors(t.levels)]
+    odds = [1 / mpf(float(q)) - 1 for q in t.p]
+    steps = [offsets[0], *(b - a for a, b in pairwise(offsets))]
+    eta, lam, bias = mpf(bill.eta), mpf(curvature), offsets[-1]
+    noise = sum(o * d * d for o, d in zip(odds, steps, strict=True))
+    keep = 1 - eta * mpf(bill.problem.mu) * (mpf(1) / 2 if bill.method == "scheduled" else 1)
+    s, zero = 1 - eta * lam, [mpf(0)] * 7
+    rows = [list(zero) for _ in range(7)]
+    rows[0][0] = mpf(1)
+    rows[1][:2] = -eta * bias, s
+    push = 2 * eta**2 * odds[0] * lam * offsets[0] - 2 * s * eta * bias
+    rows[2][:3] = eta**2 * (bias**2 + noise), push, s * s + eta**2 * lam**2 * odds[0]
+    rows[3][1], rows[3][3] = mpf(1), keep
+    rows[4][1:5] = -eta * bias, s, -keep * eta * bias, keep * s
+    rows[5][2], rows[5][4], rows[5][5] = mpf(1), 2 * keep, keep * keep
+    rows[6][0], rows[6][6] = mpf(1), keep
+    return rows
+
+
+def test_the_jump_process_has_the_mean_loss_of_its_runs():
+    problem, time = Problem(beta=4.0, mu=1.0, d0=1.0, gamma=3.0, c=0.13), 4.0
+    h = biased(lambda y: y, 3.0, 0.13, range(1, 6), direction=[1.0], alternate=True)
+    law = proposition_schedule(h, 1.0, 0.5, 3.0, time, coarsest=4.0)
+    sides = {}
+    for side in (1.0, -1.0):
+        streams = np.random.default_rng(1).spawn(150)
+        ends = np.array([flow(h, np.array([side]), law, time, rng).y[0] for rng in streams])
+        sides[side] = ends**2 / 2
+    worse = max(sides.values(), key=np.mean)
+    exact, error = flow_loss(law, problem, time, 1.0), worse.std() / math.sqrt(150)
+    assert abs(worse.mean() - exact) < 5 * error
+    assert abs(worse.mean() - 2 * exact) > 5 * error  # the test can fail
