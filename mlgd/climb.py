@@ -8,8 +8,7 @@
    wrong by. As increments fall and turn, errors beyond the level cost `tail`.
 4. One remainder, `now` and `tail`, and one decision: solve on, go up, 'done' or 'missed'.
 5. Pairs are blind where no step has led: before 'done' is said, Lanczos weighs what is left.
-6. With a radius R >= |y0 - y*|, gradient flow for a time t hides at most R^2/(4et) in flat
-   directions, which then need not be resolved.
+6. With a radius R >= |y0 - y*|, gradient flow for a time t hides at most R^2/(4et) where it is flat.
 """
 
 import math
@@ -73,12 +72,8 @@ class Ascent(Remainder):
         apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
         size = max(norm(s.gradient), apart)
         if apart > REPEATS * size:
-            raise LevelError(
-                f"level {k} gave two gradients at one point that differ by {apart / size:.0%}: "
-                "evaluate must be deterministic; freeze the random numbers of a level, as with "
-                "np.random.default_rng(k)",
-                k,
-            )
+            why = "evaluate must be deterministic: freeze the random numbers of a level"
+            raise LevelError(f"level {k} gave two gradients at one point; {why}", k)
         s.memo["error"] = norm(self.at(1) - s.gradient) if self.top else 0.0
 
     def step(self) -> bool:
@@ -206,12 +201,22 @@ class Ascent(Remainder):
         enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
         if enough and s.estimate <= self.aim:
             return self.end("done") if s.look is not None or self.checked() else True
+        if s.gains and s.look and s.worths and not self.rough and self.tail > self.aim:
+            s.gains, s.memo["stalled"] = [], False  # once, before a level is bought
+            self.retake(s.look["rank"])
+            return True
         if last:
             return self.end("missed" if self.eps else "done")
         k, price = self.levels[s.level + 1], self.price[s.level + 1]
         if 2 * price > self.bill.left:
             raise Stop("budget", f"level {k} costs {price:.3g}, and {self.bill.left:.3g} is left")
         return self.up()
+
+    def retake(self, j: int) -> None:
+        """Weigh the last increment where the run has come to; errors that jump vanish there."""
+        if not self.rough:
+            self.s.increments[-1] = self.s.gradient - self.at(self.s.level - 1)
+        self.weighed(self.weigh(self.s.increments[-1], j, self.s.own))
 
     def checked(self) -> bool:
         """Whether Lanczos, for no more than was paid so far, agrees with pairs; else it steps next."""
@@ -221,9 +226,7 @@ class Ascent(Remainder):
         j = self.affordable(self.bill.total)
         look = self.weigh(s.gradient, min(s.memo["base"], s.level) if j is None else j)
         if s.worths:
-            if not self.rough:
-                s.increments[-1] = s.gradient - self.at(s.level - 1)
-            self.weighed(self.weigh(s.increments[-1], look["rank"]))
+            self.retake(look["rank"])
         s.estimate = self.whole(max(look["loss"], pairs))
         s.decide(
             f"before done is said, Lanczos on level {self.levels[look['rank']]} weighs what is "
@@ -262,9 +265,8 @@ class Ascent(Remainder):
     def flow(self, i: int, error: float) -> bool:
         """Gradient flow from the start: a level's gradient there on coarse curvature, and the end."""
         s = self.s
-        s.level = i
+        s.level, s.memo["products"] = i, PRODUCTS
         self.move(s.start, self.bill.value(self.levels[i], s.start, "gradients"))
-        s.memo["products"] = PRODUCTS
         j = self.affordable(2 * self.price[i])  # a flow leans on its curvature
         step = self.weigh(s.gradient, j or 0, finely=True)["flowed"]
         self.move(s.start - step, s.gradient)
