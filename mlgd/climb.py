@@ -170,9 +170,9 @@ class Ascent(Remainder):
         x, pairs = s.y + t * step, []
         if self.rough or not s.look["convex"] or norm(left) <= 0.3 * size:
             return x - s.y
-        while norm(left) > 0.1 * size and len(pairs) < 40:
-            found = advance(tilted, x, left, pairs)
-            if found is None:
+        for _ in range(40):
+            found = advance(tilted, x, left, pairs) if norm(left) > 0.1 * size else None
+            if found is None or norm(found[0] - s.y) > 8 * norm(step):
                 break
             x, left, _ = found
         return x - s.y

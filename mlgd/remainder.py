@@ -79,7 +79,7 @@ class Remainder:
             f, at = lambda z: self.tried(j, z), self.at(j, "curvature")
             found = curvature(f, s.y, at, q, longest, PRODUCTS, rng, 0.0 if finely else 0.02)
             s.memo["products"] = found.nodes.size + 6
-            floor = max(found.unresolved, 3 * self.drift(j, found), 1e-14 * found.nodes[-1], 1e-300)
+            floor = max(found.unresolved, 3 * self.drift(j, found), 1e-14 * found.nodes[-1], 1e-150)
             raised = np.maximum(found.nodes, floor)
             below = found.nodes <= floor
             out["hidden"] = float((found.weights / raised)[below].sum()) / 2

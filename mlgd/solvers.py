@@ -184,7 +184,8 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
             nodes, ritz = np.linalg.eigh((square + square.T) / 2)
             noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))
             found = Krylov(nodes, whole**2 * ritz[0] ** 2, basis[:n], ritz, noise)
-            now = float(found.weights @ (1 / np.maximum(nodes, max(found.unresolved, 1e-300))))
+            least = max(found.unresolved, 1e-14 * norm(nodes), 1e-150)
+            now = float(found.weights @ (1 / np.maximum(nodes, least)))
             if ends or abs(now - before) <= tolerance * now:
                 return found
             before, check = now, math.ceil(1.2 * n)
