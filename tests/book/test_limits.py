@@ -12,8 +12,8 @@ from mlgd.book.chapters import code_cells, read
 # words of prose; lines of any cell, and of the median one in the open; checks in view
 WORDS, CELL, MEDIAN, VIEW = 2300, 25, 15, 10
 AUDIT_CELL = 40
-NO_STORY = ("ledger", "reference")  # tables, not stories
-APART = ("explorer", "your_hierarchy", "peers")  # pages without checks that are still to be written
+NO_STORY = ("index", "ledger", "reference")  # tables, not stories
+APART = ("explorer", "your_hierarchy")  # pages without checks that are still to be written
 STORIES = [n for n in PAGES if "/" not in n and n not in (*OLD, *NO_STORY, *APART)]
 AUDITS = [n for n in PAGES if n.startswith("audit/")]
 
