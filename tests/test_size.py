@@ -19,7 +19,7 @@ PARTS = {  # the files of a part: at most so many lines, in at most so many file
     "mlgd/book/*.py": (2700, 16),
     "tests/**/*.py": (8815, 999),
 }
-CELLS = {"book/*.ipynb": 1931, "book/audit/*.ipynb": 5103}  # lines of code cells
+CELLS = {"book/*.ipynb": 2400, "book/audit/*.ipynb": 5462}  # lines of code cells
 DATA = 435  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
