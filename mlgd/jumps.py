@@ -120,8 +120,8 @@ def proposition_schedule(
 ) -> Schedule:
     """The paper's Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
 
-    Mean loss at most eps with relax = 2 (it divides delta^2 and nu^2), coarsest = 4 beta and a horizon of at least
-    (2/mu) log(1 + mu d0^2/eps): the form the chapter proves. As printed: relax = 1 and coarsest = 0.
+    Mean loss at most eps with coarsest = 4 beta and a horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the
+    chapter proves. `relax` divides delta^2 and nu^2.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 8))
