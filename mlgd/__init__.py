@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .solvers import constants as constants
     from .telescope import Telescope as Telescope
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "Adversary": "adversary",

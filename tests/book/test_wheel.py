@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, {home!r})
 import importlib.util, mlgd
 assert mlgd.__file__.startswith({home!r}), mlgd.__file__
-for name in ("scipy", "matplotlib", "mlgd.book", "mlgd.experiment"):
+for name in ("matplotlib", "mlgd.book", "mlgd.experiment"):
     assert importlib.util.find_spec(name) is None, name + " is there"
 """
 GIVEN = """
@@ -49,7 +49,7 @@ def home(root, tmp_path_factory) -> Path:
     assert built.returncode == 0, built.stderr
     zipfile.ZipFile(source / "dist" / built.stdout.split()[-1]).extractall(home)
     needs = {re.match(r"\w+", need)[0] for need in requires("mlgd") if "extra" not in need}
-    assert needs == {"numpy", "sympy"}
+    assert needs == {"numpy", "scipy", "sympy", "tqdm"}
     for name in (*needs, "mpmath"):  # sympy's own need
         package = Path(find_spec(name).origin).parent
         for part in (package, package.with_name(f"{name}.libs")):
