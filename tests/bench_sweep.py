@@ -15,14 +15,12 @@ import time
 
 import numpy as np
 
-from mlgd.experiment import direct
+from mlgd.experiment import literal
 from mlgd.experiment.design import TELESCOPE, Design, stream
-from mlgd.experiment.features import reduce
 from mlgd.experiment.frontier import probabilities
-from mlgd.experiment.protocol import Protocol
-from mlgd.experiment.store import workers
-from mlgd.experiment.sweep import sweep
-from mlgd.experiment.trajectory import Trajectory
+from mlgd.experiment.reduce import reduce
+from mlgd.experiment.sweep import Protocol, sweep, workers
+from mlgd.experiment.trajectory import Moves, Trajectory
 
 SAMPLE = 200  # steps of each literal run that are timed
 ROUNDS = 3
@@ -40,22 +38,21 @@ def draw(protocol: Protocol, seed: int) -> float:
 
 def literal_seconds(protocol: Protocol, seed: int) -> float:
     """Processor time of every trajectory of one seed run literally to its guards, from a sample of its steps."""
-    problem = reduce(
-        [Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)], protocol.k_max
-    )[0]
+    design = Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)
+    problem = reduce(design, protocol.k_max)
     columns = np.asfortranarray(problem.design.columns(protocol.k_max).astype(np.float32))
     right = problem.right.astype(np.float32)
     total = 0.0
     for k in protocol.baseline:
         clock = time.process_time()
-        direct.fixed(columns, right, k, np.float32(0.1), SAMPLE)
+        literal.fixed(columns, right, k, np.float32(0.1), SAMPLE)
         total += (time.process_time() - clock) / SAMPLE * protocol.max_steps * len(protocol.shrinks)
     biases = problem.biases(protocol.ladder).max(axis=0)
     for exact in (True, False):
         for scale in protocol.scales:
             p = probabilities(biases, protocol.gamma, scale)
             clock = time.process_time()
-            run = direct.telescope(
+            run = literal.telescope(
                 columns, right, protocol.ladder, p, 0.01, exact, stream(seed, TELESCOPE, 0), SAMPLE
             )
             spent = (time.process_time() - clock) / SAMPLE
@@ -67,18 +64,18 @@ def literal_seconds(protocol: Protocol, seed: int) -> float:
 def agreement(seed: int = 3, steps: int = 4000) -> float:
     """The largest relative difference of losses, literal against Gram space, on the same draws in double precision."""
     ladder, worst = (1, 8, 64, 512), 0.0
-    problem = reduce([Design(n=4096, seed=seed)], 512)[0]
+    problem = reduce(Design(n=4096, seed=seed), 512)
     columns, eta = problem.design.columns(512), 1 / (4 * problem.smoothness(512))
     for exact in (True, False):
         p = probabilities(problem.biases(ladder).max(axis=0), 3.0, 2.0)
-        run = Trajectory(problem, ladder, p, eta, exact, (int(exact), 0, 0))
+        run = Trajectory(Moves(problem, ladder, p, eta, exact), (int(exact), 0, 0))
         rng = stream(seed, TELESCOPE, int(exact), 0, 0)
-        literal = direct.telescope(columns, problem.right, ladder, p, eta, exact, rng, steps)
+        plain = literal.telescope(columns, problem.right, ladder, p, eta, exact, rng, steps)
         while run.steps < steps:
-            readings = run.advance(np.inf, steps - run.steps)
-            rows = readings.steps - 1
-            worst = max(worst, np.max(np.abs(readings.last / literal.last[rows] - 1)))
-            worst = max(worst, np.max(np.abs(readings.average / literal.average[rows] - 1)))
+            found = run.advance(steps - run.steps)
+            rows = found.steps - 1
+            for ours, theirs in ((found.last, plain.last), (found.average, plain.average)):
+                worst = max(worst, np.max(np.abs(ours / theirs[rows] - 1)))
     return float(worst)
 
 

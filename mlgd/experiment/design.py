@@ -1,4 +1,4 @@
-"""The design of the experiment, drawn column by column from named random streams.
+"""The design of the experiment, drawn column by column from named random streams; and the protocol, every other choice.
 
 The paper's section 4.2.1 and its appendix E.1. A column is the normalised mix of one direction that all columns share
 and one of its own, rescaled to norm i^(-1/phi). A seed is a set of streams, each with a name, so that any block of columns can be
@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 BLOCK = 512  # columns that share a random stream
 FEW = 2**15  # pairs of normals made at once
+SEEDS = tuple(range(100, 120))  # named before any of them was run, and reported whatever they say
 SHARED, OWN, TARGET, TELESCOPE = range(4)  # names of the random streams of one seed
 
 
@@ -33,9 +36,7 @@ def ziggurat(rng: np.random.Generator, out: np.ndarray) -> None:
 def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
     """Standard normals in pairs by Box and Muller: a third of the ziggurat's time, another last digit on another processor."""
     half = out.shape[1] // 2
-    rows = max(
-        1, FEW // half
-    )  # with more at once, memory is handed back and fetched anew at every call
+    rows = max(1, FEW // half)  # with more at once, memory is handed back at every call
     radius, angle = np.empty((2, rows, half), np.float32)
     for start in range(0, len(out), rows):
         part = out[start : start + rows]
@@ -63,9 +64,7 @@ class Design:
     phi: float = 1.2
     rho: float = 0.6
     seed: int = 0
-    pairs: bool = (
-        False  # normals by Box and Muller, for a design so large that drawing it is all of the work
-    )
+    pairs: bool = False  # normals by Box and Muller, where drawing the design is all of the work
 
     def __post_init__(self) -> None:
         if not (self.m >= 2 and self.n >= 1):
@@ -99,6 +98,7 @@ class Design:
         i = np.arange(first + 1, last + 1)
         return np.where(i <= self.n, i ** (-1 / self.phi), 0.0)
 
+    @cached_property
     def shared(self) -> np.ndarray:
         """The direction u that every column contains."""
         u = stream(self.seed, SHARED).standard_normal(self.m)
@@ -108,43 +108,43 @@ class Design:
         """The block's coordinates of X*: standard normal, with no decay."""
         return stream(self.seed, TARGET, block).standard_normal(BLOCK)
 
+    def targets(self) -> np.ndarray:
+        """X* whole."""
+        return np.concatenate([self.target(block) for block in range(self.blocks)])[: self.n]
+
     def gaussians(self, block: int, out: np.ndarray | None = None) -> np.ndarray:
         """The raw Gaussian vectors of one block, one row for each column of the design (float32)."""
         out = np.empty((BLOCK, self.m), np.float32) if out is None else out
         (box_muller if self.pairs else ziggurat)(stream(self.seed, OWN, block), out)
         return out
 
-    def weights(
-        self, first: int, squares: np.ndarray, along: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of u and of the raw Gaussian vector g in the columns after `first`, from |g|^2 and u.g alone."""
+    def weights(self, first: int, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of u and of the raw Gaussian vectors g (rows) in the columns after `first`."""
         own = np.sqrt(1 - self.rho**2)
-        direction = 1 / np.sqrt(squares)
-        scale = self.norms(first, first + len(squares)) / np.sqrt(
-            1 + 2 * self.rho * own * along * direction
-        )
+        direction = 1 / np.sqrt(np.einsum("ij,ij->i", g, g).astype(float))
+        along = (g @ self.shared.astype(g.dtype)).astype(float)
+        mixed = np.sqrt(1 + 2 * self.rho * own * along * direction)
+        scale = self.norms(first, first + len(g)) / mixed
         return self.rho * scale, own * scale * direction
 
     def pieces(
         self, block: int, kind: type, size: int = 2**18
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """One block in pieces that fit a processor's cache: (first column, its raw vectors, weights of u, weights of them)."""
-        u, rng = self.shared().astype(kind), stream(self.seed, OWN, block)
+        rng = stream(self.seed, OWN, block)
         rows = max(1, min(BLOCK, size // self.m))
         single = np.empty((rows, self.m), np.float32)
         for start in range(0, BLOCK, rows):
             raw = single[: min(rows, BLOCK - start)]
             (box_muller if self.pairs else ziggurat)(rng, raw)
-            g = raw.astype(kind, copy=False)
-            first = block * BLOCK + start
-            squares = np.einsum("ij,ij->i", g, g).astype(float)
-            yield first, g, *self.weights(first, squares, (g @ u).astype(float))
+            g, first = raw.astype(kind, copy=False), block * BLOCK + start
+            yield first, g, *self.weights(first, g)
 
     def columns(self, k: int) -> np.ndarray:
         """The first k columns, as an m x k matrix."""
         if not 1 <= k <= self.n:
             raise ValueError(f"the design has columns 1 to {self.n}; {k} were asked for")
-        u = self.shared()
+        u = self.shared
         parts = [
             shared[:, None] * u + own[:, None] * g
             for block in range(-(-k // BLOCK))
@@ -155,3 +155,68 @@ class Design:
     def tail_norm(self, k: int) -> float:
         """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| of the proof in the paper's appendix E, for this finite n."""
         return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Every choice of the experiment (the paper's appendix E.1.1 and E.3.1). The defaults are the paper's, seeds aside."""
+
+    m: int = 2048
+    n: int = 131072
+    phi: float = 1.2
+    rho: float = 0.6
+    ladder: tuple[int, ...] = (1, 8, 64, 512)
+    seeds: tuple[int, ...] = SEEDS
+    scales: tuple[float, ...] = (1, 2, 4, 8, 16, 32)  # the constant C of the probabilities
+    shrinks: tuple[float, ...] = (1.0, 0.5)  # steps eta and eta/2, with eta = 1/(4 beta)
+    targets: tuple[float, ...] = tuple(np.logspace(-0.3, -2.0, 20).tolist())  # shares of L0
+    max_steps: int = 250_000
+    max_flops: float = 8e9  # of one telescope run; the fixed level has no limit
+
+    def __post_init__(self) -> None:
+        for name in ("ladder", "seeds", "scales", "shrinks", "targets"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # a range or a list will do
+        Design(self.m, self.n, self.phi, self.rho)  # refuses bad sizes
+        ratios = (
+            [b / a for a, b in pairwise(self.ladder)] if min(self.ladder, default=0) > 0 else []
+        )
+        if not ratios or ratios[0] <= 1 or any(r != ratios[0] for r in ratios):
+            raise ValueError(f"the ladder {self.ladder} is not geometric, of at least two levels")
+        if self.k_max > min(self.m, self.n):
+            raise ValueError(
+                f"k_max={self.k_max} exceeds m={self.m} or n={self.n}: past m columns a level fits b "
+                "exactly and has no floor, and the design must be longer than its levels"
+            )
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"give at least one seed, each once; got {self.seeds}")
+        if not self.scales or min(self.scales) < 1:
+            raise ValueError(
+                f"every C must be at least 1, or the coarsest level is not always drawn; got {self.scales}"
+            )
+        if not self.shrinks or not all(0 < s <= 1 for s in self.shrinks):
+            raise ValueError(f"steps are fractions in (0, 1] of 1/(4 beta); got {self.shrinks}")
+        falling = all(1 > a > b > 0 for a, b in pairwise(self.targets))
+        if not falling or len(self.targets) < 2:
+            raise ValueError("targets are at least two shares of L0 in (0, 1), tightening")
+        if min(self.max_steps, self.max_flops) < 1:
+            raise ValueError("max_steps and max_flops must be at least 1")
+
+    @property
+    def k_max(self) -> int:
+        return self.ladder[-1]
+
+    @property
+    def gamma(self) -> float:
+        return 2 * self.phi / (2 - self.phi)
+
+    @property
+    def baseline(self) -> tuple[int, ...]:
+        """The fixed level's own ladder, of ratio 2."""
+        return tuple(2**i for i in range(self.k_max.bit_length()))
+
+    @property
+    def losses(self) -> np.ndarray:
+        return np.array(self.targets)
+
+    def design(self, seed: int) -> Design:
+        return Design(self.m, self.n, self.phi, self.rho, seed)

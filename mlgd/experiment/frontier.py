@@ -1,8 +1,8 @@
-"""Trajectories of the experiment in Gram space, and the cheapest flops at which each target loss was reached.
+"""Every run of the protocol on one reduced problem, and the cheapest flops at which each target loss was reached.
 
-The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-) per exact increment, plus 2m k_t for
-the residual; 4m(k + k-) per truncated increment) and spent otherwise: a fixed level is closed form in its eigenbasis, and a
-telescope's always-drawn prefix is a diagonal map between rare corrections. Both are exact.
+The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-) per exact increment, plus 2m k_t
+for the residual; 4m(k + k-) per truncated increment) and spent otherwise. A fixed level is closed form in its eigenbasis. A telescope
+steps through the few coordinates that move between two draws of its finest level; the losses there follow from sums. Both are exact.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .features import Reduced
-from .trajectory import Readings, Trajectory
+from .design import Protocol
+from .reduce import Reduced
+from .trajectory import Moves, Readings, Trajectory, prices
 
 
 class Run(NamedTuple):
@@ -37,24 +38,33 @@ class Reached:
     def nothing(cls, count: int) -> Reached:
         return cls(np.full(count, np.inf), np.full(count, np.inf), [None] * count)
 
+    def filled(self, count: int) -> Reached:
+        """The same with tighter targets added, none of them reached."""
+        more = count - len(self.flops)
+        never = np.full(more, np.inf)
+        return Reached(
+            np.append(self.flops, never), np.append(self.steps, never), self.runs + [None] * more
+        )
+
     def note(self, j: int, flops: float, steps: float, run: Run) -> None:
         """Target j was reached at this price: keep it if it is the cheapest so far."""
         if flops < self.flops[j]:
             self.flops[j], self.steps[j], self.runs[j] = flops, steps, run
 
-    def read(
-        self, goals: np.ndarray, readings: Readings, every: int, choice: float, shrink: float
-    ) -> None:
-        """Enter the targets that a chunk of a run meets with either iterate, its losses read every so many steps."""
-        rows = slice(None) if every == 1 else np.flatnonzero(readings.steps % every == 0)
-        for iterate, losses in (("last", readings.last), ("average", readings.average)):
-            open_ = self.flops[: len(goals)] > readings.flops[0]
-            if losses is None or not open_.any() or losses.min() > goals[open_].max():
-                continue
-            losses, flops, steps = losses[rows], readings.flops[rows], readings.steps[rows]
-            for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
-                first = int(np.argmax(losses <= goals[j]))
-                self.note(j, flops[first], steps[first], Run(choice, shrink, iterate))
+    def read(self, goals: np.ndarray, found: Readings, every: int, choice: float, shrink: float):
+        """Enter the goals that some steps of a run meet with either iterate, its losses read every so many steps."""
+        rows = slice(None) if every == 1 else np.flatnonzero(found.steps % every == 0)
+        for iterate, losses in (("last", found.last[rows]), ("average", found.average[rows])):
+            lowest = losses.min(initial=np.inf)
+            for j in np.flatnonzero(
+                (goals >= lowest) & (self.flops[: len(goals)] > found.flops[0])
+            ):
+                i = int(np.argmax(losses <= goals[j]))
+                run = Run(choice, shrink, iterate)
+                self.note(j, found.flops[rows][i], found.steps[rows][i], run)
+
+
+# -- one fixed level: closed form -------------------------------------------------------------------------------------
 
 
 def fixed_level(
@@ -62,15 +72,13 @@ def fixed_level(
 ) -> dict[str, np.ndarray]:
     """Gradient descent at level k with step shrink/(4 beta_k): the exact first step at which each target is met.
 
-    The loss of the last iterate and that of the average are sums of decreasing terms in the eigenbasis, so the first
+    The losses of the last iterate and of the average are sums of decreasing terms in the eigenbasis, so the first
     step below a target is found by bisection over the integers, however large. Infinite: never.
     """
     values, vectors = np.linalg.eigh(problem.gram[:k, :k])
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
     decay = np.log1p(-shrink * values / (4 * values[-1]))
-    needed = targets * problem.loss_zero - (
-        problem.loss_zero - energy.sum()
-    )  # what may remain above the floor
+    needed = targets * problem.loss_zero - (problem.loss_zero - energy.sum())  # above the floor
 
     def last(t: np.ndarray) -> np.ndarray:
         return np.exp(2 * t[:, None] * decay) @ energy
@@ -82,51 +90,30 @@ def fixed_level(
 
 
 def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np.ndarray:
-    """The first integer t >= 1 with f(t) <= needed, for a decreasing f; infinite where there is none."""
-    out = np.full(len(needed), np.inf)
-    possible = np.flatnonzero(needed > 0)
-    need, high = needed[possible], np.ones(len(possible))
-    limit = 2.0**50
-    while len(possible) and ((f(high) > need) & (high < limit)).any():
-        high = np.where(f(high) > need, np.minimum(2 * high, limit), high)
-    low = np.where(high > 1, np.floor(high / 2), 0.0)  # f(low) > need: the answer is in (low, high]
-    while len(possible) and (high - low > 1).any():
-        middle = np.floor((low + high) / 2)
-        below = (f(np.maximum(middle, 1)) <= need) & (middle > low)
-        high, low = np.where(below, middle, high), np.where(below | (high - low <= 1), low, middle)
-    if len(possible):
-        out[possible] = np.where(f(high) <= need, high, np.inf)
-    return out
-
-
-def fixed_steps(
-    problem: Reduced,
-    levels: Sequence[int],
-    targets: np.ndarray,
-    shrinks: Sequence[float] = (1.0, 0.5),
-) -> dict[tuple[int, float, str], np.ndarray]:
-    """Steps to each target, for every level, step size and iterate, with no limit on their number."""
-    return {
-        (k, shrink, iterate): steps
-        for k in levels
-        for shrink in shrinks
-        for iterate, steps in fixed_level(problem, k, shrink, targets).items()
-    }
+    """The first integer t >= 1 with f(t) <= needed, for an f that decreases to 0; infinite where there is none."""
+    low, high = np.zeros(len(needed)), np.ones(len(needed))
+    while (more := (f(high) > needed) & (needed > 0)).any():
+        low, high = np.where(more, high, low), np.where(more, 2 * high, high)
+    while (high - low > 1).any():  # the answer is in (low, high]
+        middle = np.ceil((low + high) / 2)
+        below = f(middle) <= needed
+        low, high = np.where(below, low, middle), np.where(below, middle, high)
+    return np.where(needed > 0, high, np.inf)
 
 
 def fixed_frontier(
-    steps: dict[tuple[int, float, str], np.ndarray],
-    m: int,
-    max_steps: float = np.inf,
-    every: int = 1,
+    steps: dict[Run, np.ndarray], m: int, max_steps: float = np.inf, every: int = 1
 ) -> Reached:
     """The baseline: cheapest over levels, steps and iterates (the paper's appendix E.3.2), read every `every` steps."""
     best = Reached.nothing(len(next(iter(steps.values()))))
-    for (k, shrink, iterate), first in steps.items():
+    for run, first in steps.items():
         for j, t in enumerate(np.ceil(first / every) * every):
             if t <= max_steps:
-                best.note(j, t * 4.0 * m * k, t, Run(k, shrink, iterate))
+                best.note(j, t * 4.0 * m * run.choice, t, run)
     return best
+
+
+# -- the telescope ----------------------------------------------------------------------------------------------------
 
 
 def probabilities(biases: np.ndarray, gamma: float, scale: float) -> np.ndarray:
@@ -135,58 +122,52 @@ def probabilities(biases: np.ndarray, gamma: float, scale: float) -> np.ndarray:
 
 
 def telescope_frontier(
-    problem: Reduced,
-    ladder: Sequence[int],
-    scales: Sequence[float],
-    exact: bool,
-    targets: np.ndarray,
-    probes: Sequence[int],
-    shrinks: Sequence[float] = (1.0, 0.5),
-    max_steps: int = 250_000,
-    max_flops: float = 1e10,
-    every: Sequence[int] = (1,),
+    problem: Reduced, protocol: Protocol, exact: bool, every: Sequence[int] = (1,)
 ) -> list[Reached]:
     """The multilevel method: cheapest over C, both steps and both iterates; one frontier for each reading interval.
 
     The runs race in flops. One that has spent more than the best known cost of every target still open cannot improve
     the frontier and stops there; targets below the floor of the first k_max coordinates are out of reach of all.
     """
-    biases = problem.biases(ladder, steps=probes).max(axis=0)
+    ladder, targets = protocol.ladder, protocol.losses
+    biases = problem.biases(ladder).max(axis=0)
     eta = 1 / (4 * problem.smoothness(ladder[-1]))
     goals = targets[targets > problem.floor(ladder[-1])] * problem.loss_zero
-    runs = {
-        (scale, shrink): Trajectory(
-            problem,
-            ladder,
-            probabilities(biases, problem.design.gamma, scale),
-            shrink * eta,
-            exact,
-            (int(exact), i, j),
-        )
-        for i, scale in enumerate(scales)
-        for j, shrink in enumerate(shrinks)
-    }
+    runs = {}
+    for i, scale in enumerate(protocol.scales):
+        p = probabilities(biases, problem.design.gamma, scale)
+        for j, shrink in enumerate(protocol.shrinks):
+            moves = Moves(problem, ladder, p, shrink * eta, exact)
+            runs[scale, shrink] = Trajectory(moves, (int(exact), i, j))
     best = [Reached.nothing(len(targets)) for _ in every]
     for reached in best:
-        reached.flops[:] = max_flops  # what costs more is not reached
+        reached.flops[:] = protocol.max_flops  # what costs more is not reached
     budget = 1e6
     while runs and len(goals):
         budget *= 2
         for (scale, shrink), run in list(runs.items()):
             while run.flops < budget:
-                useful = np.flatnonzero(
-                    np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
-                )
-                if not len(useful) or run.diverged or run.steps >= max_steps:
+                open_ = np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
+                if not open_.any() or run.diverged or run.steps >= protocol.max_steps:
                     del runs[scale, shrink]
                     break
-                goal = goals[useful[0]]
-                expected = (budget - run.flops) / run.mean_price
-                readings = run.advance(
-                    goal, limit=int(min(max(expected, 64), max_steps - run.steps))
+                mean_price = prices(ladder, problem.design.m, exact, np.diag(run.moves.p)).sum()
+                expected = max((budget - run.flops) / mean_price, 64)
+                found = run.advance(
+                    int(min(expected, protocol.max_steps - run.steps)), goals[open_].max()
                 )
                 for interval, reached in zip(every, best, strict=True):
-                    reached.read(goals, readings, interval, scale, shrink)
+                    reached.read(goals, found, interval, scale, shrink)
     for reached in best:
         reached.flops[np.isinf(reached.steps)] = np.inf
     return best
+
+
+def across_seeds(flops: np.ndarray) -> np.ndarray:
+    """Lower quartile, median and upper quartile over the seeds that reached a target, when at least half did."""
+    out = np.full((3, flops.shape[1]), np.nan)
+    for j, column in enumerate(flops.T):
+        reached = column[np.isfinite(column)]
+        if 2 * len(reached) >= len(column):
+            out[:, j] = np.quantile(reached, [0.25, 0.5, 0.75])
+    return out

@@ -1,6 +1,6 @@
-"""Studies around the experiment: rates of many designs, a Krylov solver, a frozen prefactor.
+"""What the paper does not run, on a reduced problem: a Krylov solver, and the same instance with its prefactor frozen.
 
-The paper's appendix E.1.2, E.2 and E.4, and what the paper leaves open.
+The paper's section 4.2.2 and appendix E.4.2.
 """
 
 from __future__ import annotations
@@ -10,47 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .design import Design
-from .features import PROBE_STEPS, Reduced, reduce
-from .fits import rate
-from .frontier import Reached, fixed_frontier, probabilities
-from .protocol import Protocol
-from .streaming import levels
+from .design import Design, Protocol
+from .frontier import Reached, Run, fixed_frontier, probabilities
+from .reduce import Reduced, rate, read_levels, reduce
 from .trajectory import Readings, coins, prices
 
-
-@dataclass(frozen=True)
-class Profile:
-    """What the rate of one design is read from."""
-
-    design: Design
-    levels: np.ndarray
-    exact: np.ndarray  # probe x level
-    truncated: np.ndarray
-    floor: float
-    smoothness: float
-
-    def rate(self, start: int = 1, form: str = "exact") -> tuple[float, float]:
-        """gamma_env and R^2 of the largest bias over the probes, fitted from level `start` on."""
-        return rate(self.levels, getattr(self, form).max(axis=0), start)
+MOST = 16  # targets of the frozen instance: those over which exponents are fitted
 
 
-def profiles(
-    designs: Sequence[Design], k_max: int, steps: Sequence[int] = PROBE_STEPS
-) -> list[Profile]:
-    """Profiles of designs that share their random numbers."""
-    read = levels(k_max)
-    return [
-        Profile(
-            p.design,
-            read,
-            p.biases(read),
-            p.biases(read, True),
-            p.floor(k_max),
-            p.smoothness(k_max),
-        )
-        for p in reduce(designs, k_max, steps)
-    ]
+def envelopes(design: Design, k_max: int) -> dict[str, np.ndarray]:
+    """The largest bias of each level over the six probes, in both forms."""
+    problem, levels = reduce(design, k_max), read_levels(k_max)
+    return {
+        "levels": levels,
+        "exact": problem.biases(levels).max(axis=0),
+        "truncated": problem.biases(levels, truncated=True).max(axis=0),
+    }
 
 
 def predicted_rate(levels: np.ndarray, design: Design, start: int) -> float:
@@ -68,17 +43,17 @@ def krylov_frontier(
         r = problem.moment[:k].copy()
         p, square, losses = r, r @ r, []
         for _ in range(min(iterations, 4 * k)):
-            gp = gram @ p
-            alpha = square / (p @ gp)
-            x, r = x + alpha * p, r - alpha * gp
+            image = gram @ p
+            alpha = square / (p @ image)
+            x, r = x + alpha * p, r - alpha * image
             square, before = r @ r, square
             p = r + square / before * p
-            losses.append(x @ (gram @ x) / 2 - problem.moment[:k] @ x + problem.square / 2)
-            if square < 1e-24 * problem.square:
+            losses.append(problem.loss_zero - x @ (problem.moment[:k] + r) / 2)
+            if square < 1e-24 * problem.loss_zero:
                 break
-        steps = np.arange(1, len(losses) + 1)
-        readings = Readings(steps, 4.0 * problem.design.m * k * steps, np.array(losses), None)
-        best.read(targets * problem.loss_zero, readings, 1, k, 1.0)
+        steps, last = np.arange(1, len(losses) + 1), np.array(losses)
+        found = Readings(steps, 4.0 * problem.design.m * k * steps, last, last)
+        best.read(targets * problem.loss_zero, found, 1, k, 1.0)
     return best
 
 
@@ -87,8 +62,7 @@ class Frozen:
     """The instance with its prefactor frozen: every level's error is the one it has at the origin, wherever it is called.
 
     Level k returns the gradient minus the coordinates past k of the gradient at 0, so its bias no longer shrinks with
-    the residual: what the dyadic assumption posits, and Remark (the prefactor is local) says the descent does not see.
-    All of it is diagonal in the eigenbasis of the Gram matrix.
+    the residual, as the dyadic assumption allows. All of it is diagonal in the eigenbasis of the Gram matrix.
     """
 
     problem: Reduced
@@ -109,86 +83,59 @@ class Frozen:
         """The increment between levels low and high, in the eigenbasis: a constant vector."""
         return self.vectors[low:high].T @ self.problem.moment[low:high]
 
-    def fixed(self, levels: Sequence[int], targets: np.ndarray, shrinks=(1.0, 0.5)) -> Reached:
+    def fixed(self, levels: Sequence[int], targets: np.ndarray) -> Reached:
         """The fixed level's frontier: the first of the steps 1, 2, 3, ... (a fine grid past 4096) below each target."""
-        steps = np.unique(np.concatenate([np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))]))
+        steps = np.unique(np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))))
+        goals, decay = (
+            targets * self.problem.loss_zero,
+            np.log1p(-self.values / (4 * self.values[-1])),
+        )
         found = {}
-        for shrink in shrinks:
-            decay = np.log1p(-shrink * self.values / (4 * self.values[-1]))
-            for k in levels:
-                rest = self.forcing(0, k) / self.values
-                first = np.full(len(targets), np.inf)
-                for part in np.array_split(steps, 16):
-                    losses = self.losses(-np.expm1(part[:, None] * decay) * rest)
-                    for j in np.flatnonzero(
-                        np.isinf(first) & (losses.min() <= targets * self.problem.loss_zero)
-                    ):
-                        first[j] = part[np.argmax(losses <= targets[j] * self.problem.loss_zero)]
-                found[k, shrink, "last"] = first
+        for k in levels:
+            rest, first = self.forcing(0, k) / self.values, np.full(len(targets), np.inf)
+            for part in np.array_split(steps, 16):
+                losses = self.losses(-np.expm1(part[:, None] * decay) * rest)
+                for j in np.flatnonzero(np.isinf(first) & (losses.min() <= goals)):
+                    first[j] = part[np.argmax(losses <= goals[j])]
+            found[Run(k, 1.0, "last")] = first
         return fixed_frontier(found, self.problem.design.m)
 
     def telescope(
-        self,
-        ladder: Sequence[int],
-        scales: Sequence[float],
-        targets: np.ndarray,
-        max_flops: float,
-        shrinks=(1.0,),
+        self, ladder: Sequence[int], scales: Sequence[float], targets: np.ndarray, max_flops: float
     ) -> Reached:
         """The telescope's frontier, charged like the exact form."""
         design, best = self.problem.design, Reached.nothing(len(targets))
         biases = self.problem.biases(ladder, steps=(0,))[0]
-        goals = targets * self.problem.loss_zero
+        goals, eta = targets * self.problem.loss_zero, 1 / (4 * self.values[-1])
         pieces = np.array([self.forcing(a, b) for a, b in zip((0, *ladder), ladder, strict=False)])
         for i, scale in enumerate(scales):
-            for j, shrink in enumerate(shrinks):
-                p = probabilities(biases, design.gamma, scale)
-                eta = shrink / (4 * self.values[-1])
-                y, total, steps, flops = (
-                    np.zeros(len(self.values)),
-                    np.zeros(len(self.values)),
-                    0,
-                    0.0,
-                )
-                for drawn in coins(design.seed, (9, i, j), p):
-                    push = eta * (drawn / p) @ pieces
-                    path = np.empty((len(drawn) + 1, len(y)))
-                    path[0] = y
-                    for t, f in enumerate(push):
-                        path[t + 1] = path[t] - eta * self.values * path[t] + f
-                    times = steps + np.arange(1, len(drawn) + 1)
-                    bill = flops + np.cumsum(prices(ladder, design.m, True, drawn))
-                    averages = (total + np.cumsum(path[:-1], axis=0)) / times[:, None]
-                    readings = Readings(times, bill, self.losses(path[1:]), self.losses(averages))
-                    best.read(goals, readings, 1, scale, shrink)
-                    y, total = path[-1], total + path[:-1].sum(axis=0)
-                    steps, flops = int(times[-1]), float(bill[-1])
-                    if flops > max_flops or not (best.flops > flops).any():
-                        break
+            p = probabilities(biases, design.gamma, scale)
+            y, total = np.zeros((2, len(self.values)))
+            steps, flops = 0, 0.0
+            for drawn in coins(design.seed, (9, i), p):
+                push, path = eta * (drawn / p) @ pieces, np.empty((len(drawn) + 1, len(y)))
+                path[0] = y
+                for t, f in enumerate(push):
+                    path[t + 1] = path[t] - eta * self.values * path[t] + f
+                times = steps + np.arange(1, len(drawn) + 1)
+                bill = flops + np.cumsum(prices(ladder, design.m, True, drawn))
+                averages = (total + np.cumsum(path[:-1], axis=0)) / times[:, None]
+                found = Readings(times, bill, self.losses(path[1:]), self.losses(averages))
+                best.read(goals, found, 1, scale, 1.0)
+                y, total = path[-1], total + path[:-1].sum(axis=0)
+                steps, flops = int(times[-1]), float(bill[-1])
+                if flops > max_flops or not (best.flops > flops).any():
+                    break
         return best
 
 
-@dataclass(frozen=True)
-class Beyond:
-    """What the paper does not run, on one seed of its protocol."""
-
-    krylov: np.ndarray
-    frozen_fixed: np.ndarray
-    frozen_telescope: np.ndarray
-    ball_prefactor: float  # |r| is at most this within distance d0 of the start
-
-
-def beyond(protocol: Protocol, seed: int, max_flops: float) -> Beyond:
-    """The Krylov frontier and the frozen prefactor of one seed."""
-    problem = reduce([protocol.design(seed)], protocol.k_max, protocol.probes)[0]
+def beyond(protocol: Protocol, problem: Reduced) -> dict[str, Reached]:
+    """The Krylov frontier and those of the frozen instance, for `sweep(..., also=beyond)`."""
     frozen, targets = Frozen.of(problem), protocol.losses
-    return Beyond(
-        krylov=krylov_frontier(problem, protocol.baseline, targets).flops,
-        frozen_fixed=frozen.fixed(protocol.baseline, targets, (1.0,)).flops,
-        frozen_telescope=frozen.telescope(
-            protocol.ladder, protocol.scales, targets, max_flops
-        ).flops,
-        ball_prefactor=float(
-            np.sqrt(frozen.values[-1]) * problem.distance() + np.sqrt(2 * problem.loss_zero)
-        ),
-    )
+    reachable = targets[:MOST][targets[:MOST] > problem.floor(protocol.k_max)]
+    telescope = frozen.telescope(protocol.ladder, protocol.scales, reachable, protocol.max_flops)
+    return {
+        "krylov": krylov_frontier(problem, protocol.baseline, targets),
+        "frozen fixed": frozen.fixed(protocol.baseline, targets),
+        "frozen exact": telescope.filled(len(targets)),
+    }

@@ -8,13 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from .fits import across_seeds, power_law, rank_of_mean, rank_of_median, rate, spread
-from .protocol import Protocol, SeedResult
+from .frontier import across_seeds
+from .reduce import PROBES, power_law, rate, read_levels
+from .sweep import METHODS, Protocol, SeedResult, named
 
-METHODS = ("fixed", "exact", "truncated")
 COMMON = slice(0, 16)  # the paper fits exponents over the sixteen targets that all its seeds reach
 ROWS = [0, 3, 6, 9, 12, 15]  # of the twenty targets, those in its table of costs
-PAPER_SEEDS = np.array(  # table 2: gamma, fixed, multilevel exact, separation, multilevel truncated, separation
+COLUMNS = ("gamma", "fixed", "exact", "exact gap", "truncated", "truncated gap")
+PAPER_SEEDS = np.array(  # table 2, one row per seed
     [
         [2.923, 3.357, 2.400, 0.956, 3.172, 0.185],
         [2.977, 3.275, 2.133, 1.141, 2.484, 0.791],
@@ -28,6 +29,8 @@ PAPER_SEEDS = np.array(  # table 2: gamma, fixed, multilevel exact, separation, 
         [2.961, 3.663, 2.566, 1.097, 3.065, 0.598],
     ]
 )
+PAPER_MEANS = ("2.963", "3.438", "2.184", "1.254", "2.756", "0.682")  # as printed below it
+PAPER_ERRORS = (0.007, 0.093, 0.097, 0.054, 0.116, 0.083)
 PAPER_COSTS = np.array(  # table 3: target, fixed, exact, ratio, truncated, ratio
     [
         [5.01e-1, 8.19e5, 2.83e6, 0.3, 3.06e6, 0.3],
@@ -38,8 +41,13 @@ PAPER_COSTS = np.array(  # table 3: target, fixed, exact, ratio, truncated, rati
         [2.28e-2, 3.53e10, 7.69e8, 46.0, 3.25e9, 10.9],
     ]
 )
-ROUNDING = 0.005  # its costs have three digits
 COST_COLUMN = {"fixed": 1, "exact": 2, "truncated": 4}
+
+
+def spread(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard error."""
+    values = np.asarray(values, float)
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 @dataclass(frozen=True)
@@ -51,19 +59,19 @@ class Findings:
 
     @property
     def levels(self) -> np.ndarray:
-        return self.results[0].levels
+        return read_levels(self.protocol.k_max)
 
-    def envelope(self, form: str, steps: Sequence[int] | None = None) -> np.ndarray:
-        """The largest bias of each level over the probes at those steps (the paper's six if None): seed x level."""
-        rows = [self.protocol.wide_probes.index(s) for s in steps or self.protocol.probes]
-        return np.array([r.biases[form][rows].max(axis=0) for r in self.results])
+    def envelope(self, form: str = "exact", steps: Sequence[int] = PROBES) -> np.ndarray:
+        """The largest bias of each level over the probes, in the exact form over those at some steps: seed x level."""
+        if form != "exact":
+            return np.array([getattr(r, form) for r in self.results])
+        rows = [PROBES.index(s) for s in steps]
+        return np.array([r.exact[rows].max(axis=0) for r in self.results])
 
-    def fit(
-        self, form: str = "exact", start: int | None = None, steps: Sequence[int] | None = None
-    ) -> np.ndarray:
+    def fit(self, envelope: np.ndarray | None = None, start: int = 32) -> np.ndarray:
         """gamma and R^2 of every seed: 2 x seed."""
-        start = self.protocol.fit_from if start is None else start
-        return np.array([rate(self.levels, e, start) for e in self.envelope(form, steps)]).T
+        curves = self.envelope() if envelope is None else envelope
+        return np.array([rate(self.levels, curve, start) for curve in curves]).T
 
     @cached_property
     def gamma(self) -> np.ndarray:
@@ -71,93 +79,78 @@ class Findings:
 
     def flops(self, method: str, every: int = 1) -> np.ndarray:
         """Cheapest flops to each target: seed x target."""
-        return np.array([r.frontiers[method, every].flops for r in self.results])
+        return np.array([r.frontiers[named(method, every)].flops for r in self.results])
 
-    def exponents(self, method: str, every: int = 1) -> np.ndarray:
-        """Slope of the cost over the sixteen common targets, those that the seed reached."""
-        return self.lines(self.flops(method, every))[0]
+    def steps(self, method: str) -> np.ndarray:
+        """Steps to each target along the frontier: seed x target."""
+        return np.array([r.frontiers[method].steps for r in self.results])
 
-    def lines(self, flops: np.ndarray) -> np.ndarray:
-        """Slope and R^2 of costs over the common targets: 2 x seed."""
-        return np.array([power_law(1 / self.protocol.losses[COMMON], f[COMMON]) for f in flops]).T
+    def exponents(self, costs: str | np.ndarray, every: int = 1) -> np.ndarray:
+        """Slope of a method's costs (or of these) over the sixteen common targets, those that the seed reached."""
+        return self.lines(self.flops(costs, every) if isinstance(costs, str) else costs)[0]
 
-    def separation(self, form: str, every: int = 1) -> np.ndarray:
-        return self.exponents("fixed", every) - self.exponents(form, every)
+    def lines(self, costs: np.ndarray, excess: bool = False) -> np.ndarray:
+        """Slope and R^2 of costs over the common targets: 2 x seed.
+
+        `excess`: against what the convex theorem speaks of, the loss less its minimum, while that is above mu d0^2.
+        """
+        targets, out = self.protocol.losses[COMMON], []
+        for result, row in zip(self.results, costs[:, COMMON], strict=True):
+            eps = targets - result.floor if excess else targets
+            ok = np.isfinite(row) & (eps > (result.crossing if excess else 0))
+            out.append(power_law(1 / eps[ok], row[ok]))
+        return np.array(out).T
 
     def columns(self, every: int = 1) -> np.ndarray:
         """Our table 2, in the paper's order of columns: seed x column."""
-        parts = [self.gamma, self.exponents("fixed", every)]
-        for form in ("exact", "truncated"):
-            parts += [self.exponents(form, every), self.separation(form, every)]
-        return np.array(parts).T
+        fixed, exact, truncated = (self.exponents(method, every) for method in METHODS)
+        return np.array([self.gamma, fixed, exact, fixed - exact, truncated, fixed - truncated]).T
 
     def medians(self, method: str, every: int = 1) -> np.ndarray:
         """Median flops at the targets of table 3, where at least half of the seeds reached them."""
         return across_seeds(self.flops(method, every))[1][ROWS]
 
-    def rank(self, method: str, row: int, factor: float = 1.0) -> float:
-        """Where the paper's median at a row of table 3, times a factor, lies among medians of ten of our seeds, in percent."""
-        values = self.flops(method, 100)[:, ROWS[row]]
-        return rank_of_median(
-            factor * PAPER_COSTS[row, COST_COLUMN[method]], values, rounding=ROUNDING
-        )
-
-    def path(self, method: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Steps to each target along the frontier, and the mean price of one: each seed x target."""
-        steps = np.array([r.frontiers[method, every].steps for r in self.results])
-        with np.errstate(invalid="ignore"):
-            return steps, self.flops(method, every) / steps
-
-    def both(self, form: str, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Costs of the fixed level and of the telescope at the targets of table 3, of seeds that reached them with both; else nan."""
-        one, other = self.flops("fixed", every)[:, ROWS], self.flops(form, every)[:, ROWS]
-        reached = np.isfinite(one) & np.isfinite(other)
-        return np.where(reached, one, np.nan), np.where(reached, other, np.nan)
-
     def advantage(self, form: str, every: int = 1) -> np.ndarray:
-        """Ratio of the medians, fixed over multilevel, at the targets of table 3, over the seeds that reached them with both."""
-        one, other = self.both(form, every)
-        return np.nanmedian(one, axis=0) / np.nanmedian(other, axis=0)
+        """Fixed over multilevel flops: seed x target."""
+        return quotient(self.flops("fixed", every), self.flops(form, every))
+
+    def price(self, method: str) -> np.ndarray:
+        """The mean price of a step along the frontier: seed x target."""
+        return quotient(self.flops(method), self.steps(method))
+
+
+def quotient(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Their ratio where both are finite, else nan."""
+    both = np.isfinite(one) & np.isfinite(other)
+    return np.divide(one, other, out=np.full(one.shape, np.nan), where=both)
 
 
 def exponents_table(found: Findings) -> str:
-    """The paper's Table 2: one line per seed, then means, standard errors, the paper's, and where its means lie among such means."""
-    ours, paper = found.columns(), PAPER_SEEDS
-    lines = ["            gamma    fixed    exact     gap  truncated     gap"]
-
-    def line(name: str, values: Sequence[float], form: str = ".3f") -> None:
+    """The paper's Table 2: means and standard errors of ours and of the paper's, and how far apart they are."""
+    lines = ["          " + "".join(f"{name:>15}" for name in COLUMNS)]
+    pairs = [(spread(a), spread(b)) for a, b in zip(found.columns().T, PAPER_SEEDS.T, strict=True)]
+    for name, i in (("ours", 0), ("the paper", 1)):
         lines.append(
-            f"{name:9}"
-            + "".join(f"{v:>{w}{form}}" for v, w in zip(values, (8, 9, 9, 8, 11, 8), strict=True))
+            f"{name:10}" + "".join(f"{m:8.3f} ±{e:5.3f}" for m, e in (p[i] for p in pairs))
         )
-
-    for result, row in zip(found.results, ours, strict=True):
-        line(f"seed {result.seed}", row)
-    for name, values in (("ours", ours), ("paper", paper)):
-        line(f"{name}", values.mean(axis=0))
-        line("  +-", [spread(v)[1] for v in values.T])
-    line("rank, %", [rank_of_mean(p, v) for p, v in zip(paper.T, ours.T, strict=True)], ".1f")
+    apart = ((a - b) / np.hypot(s, t) for (a, s), (b, t) in pairs)
+    lines.append("apart     " + "".join(f"{z:12.1f} se" for z in apart))
     return "\n".join(lines)
 
 
 def costs_table(found: Findings) -> str:
-    """The paper's Table 3: medians read at every step and every hundred, the paper's, and where they lie among our seeds."""
-    names = {
-        "fixed": "one fixed level",
-        "exact": "multilevel, exact",
-        "truncated": "multilevel, truncated",
-    }
-    short = lambda v: f"{v:.1e}".replace("e+0", "e").replace("e+", "e")  # noqa: E731
-    lines = [
-        "      " + "".join(f"{names[m]:^30}" for m in METHODS),
-        "target" + "   each   /100  paper  rank%  " * 3,
-    ]
+    """The paper's Table 3: our medians read at every step and every hundred steps, and the paper's."""
+    short = "{:.1e}".format
+    lines = ["      " + "".join(f"{method:^27}" for method in METHODS)]
+    lines.append("target" + "    each    /100   paper   " * 3)
     for i, row in enumerate(PAPER_COSTS):
         cells = ""
         for method in METHODS:
-            figure = row[COST_COLUMN[method]]
-            rank = found.rank(method, i)
-            each, hundred = (found.medians(method, every)[i] for every in (1, 100))
-            cells += f"{short(each):>7}{short(hundred):>7}{short(figure):>7}{rank:>7.0f}  "
+            each, rare = (found.medians(method, every)[i] for every in (1, 100))
+            cells += "".join(
+                f"{short(v).replace('e+0', 'e').replace('e+', 'e'):>8}"
+                for v in (each, rare, row[COST_COLUMN[method]])
+            )
+            cells += "   "
         lines.append(f"{row[0]:.3f} {cells}")
     return "\n".join(line.rstrip() for line in lines)

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from mlgd.book import figures_experiment as figures
-from mlgd.experiment.protocol import Protocol
-from mlgd.experiment.sweep import read
-from mlgd.experiment.tables import PAPER_COSTS
+from mlgd.experiment.design import Design
+from mlgd.experiment.reduce import read_levels, reduce
+from mlgd.experiment.sweep import Protocol, read
+from mlgd.experiment.tables import Findings
 
 
 @pytest.fixture
@@ -19,30 +20,32 @@ def shown(monkeypatch):
     plt.close("all")
 
 
-def test_every_panel_has_a_title_labels_and_no_internal_name(shown, book):
-    protocol, results = Protocol(), read(book / "data" / "seeds.json")
-    flops = {
-        name: np.array([r.frontiers[name, 1].flops for r in results[:3]])
-        for name in ("fixed", "exact")
-    }
-    figures.reading(protocol, results)
-    figures.frontier(protocol, results, PAPER_COSTS)
-    figures.frozen(protocol, flops, flops)
-    levels = results[0].levels
-    figures.truncations({"one": (2048, levels, levels ** (-1 / 3), 2 * levels ** (-1 / 3))}, 3.0)
+@pytest.fixture(scope="module")
+def found(book):
+    return Findings(Protocol(), read(book / "data" / "seeds.json"))
+
+
+def test_every_panel_has_a_title_labels_and_no_internal_name(shown, found):
+    problem = reduce(Design(m=64, n=600), 16)
+    k, exponents = found.levels, np.array([found.exponents(name) for name in ("fixed", "exact")])
+    figures.geometry()
+    figures.shared({"one": problem, "two": problem}, read_levels(16))
+    figures.window(found)
+    figures.reading(found)
+    figures.frontier(found)
+    figures.frozen(found, {"as it is": exponents, "frozen": exponents})
+    figures.sizes({64: (k, k ** (-1 / 3), 2 * k ** (-1 / 3)), 128: (k, k ** (-1 / 3), k**-0.3)})
     for figure in shown:
         for ax in figure.axes:
             assert ax.get_title()
-            assert "(" in ax.get_xlabel() or "share" in ax.get_xlabel()
-            words = " ".join(
-                t.get_text() for t in (ax.get_legend().get_texts() if ax.get_legend() else ())
-            )
+            legend = ax.get_legend()
+            words = " ".join(t.get_text() for t in (legend.get_texts() if legend else ()))
             assert "_" not in words
-    assert len(shown) == 4
+    assert len(shown) == 7
 
 
-def test_the_theory_s_slopes_are_drawn(shown, book):
-    figures.frontier(Protocol(), read(book / "data" / "seeds.json"), PAPER_COSTS)
+def test_the_theory_s_slopes_are_drawn(shown, found):
+    figures.frontier(found)
     lines = {line.get_label(): line for line in shown[0].axes[0].lines}
     for label, exponent in ((r"slope $\gamma+1$", 4), (r"slope $\gamma$", 3)):
         x, y = lines[label].get_data()

@@ -1,21 +1,26 @@
-"""mlgd.experiment.frontier: the searches behind the frontiers, and whole frontiers against literal execution."""
+"""Runs in Gram space and whole frontiers, held against the literal execution, and that against a few lines of algebra."""
+
+import ast
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mlgd.experiment import direct
+from mlgd.experiment import literal
 from mlgd.experiment.design import TELESCOPE, Design, stream
-from mlgd.experiment.features import reduce
 from mlgd.experiment.frontier import (
     Reached,
     Run,
+    across_seeds,
     first_below,
     fixed_frontier,
     fixed_level,
-    fixed_steps,
     probabilities,
     telescope_frontier,
 )
+from mlgd.experiment.reduce import reduce
+from mlgd.experiment.sweep import Protocol
+from mlgd.experiment.trajectory import DRAWS, Moves, Trajectory, coins, prices
 
 LADDER = (1, 4, 16, 64)
 TARGETS = np.logspace(-0.3, -1.5, 10)
@@ -23,96 +28,121 @@ TARGETS = np.logspace(-0.3, -1.5, 10)
 
 @pytest.fixture(scope="module")
 def problem():
-    return reduce([Design(m=256, n=2048, seed=3)], 64)[0]
+    return reduce(Design(m=256, n=2048, seed=3), 64)
 
 
-@pytest.fixture(scope="module")
-def columns(problem):
-    return problem.design.columns(64)
+def whole(problem, p, eta, exact, steps, goal=np.inf):
+    """A run in Gram space to its end: steps, flops, last, average."""
+    run = Trajectory(Moves(problem, LADDER, p, eta, exact), (int(exact), 0, 0))
+    parts = []
+    while run.steps < steps:
+        parts.append(run.advance(min(700, steps - run.steps), goal))
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
 
-@pytest.fixture(scope="module")
-def biases(problem):
-    return problem.biases(LADDER).max(axis=0)
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("scale", [1, 2, 8, 1000])
+def test_gram_space_is_the_literal_run(problem, exact, scale):
+    p = probabilities(problem.biases(LADDER).max(axis=0), 3.0, scale)
+    eta, rng = 1 / (4 * problem.smoothness(64)), stream(3, TELESCOPE, int(exact), 0, 0)
+    columns = problem.design.columns(64)
+    run = literal.telescope(columns, problem.right, LADDER, p, eta, exact, rng, 3000)
+    _, flops, last, average = whole(problem, p, eta, exact, 3000)
+    np.testing.assert_allclose(last, run.last, rtol=1e-9)
+    np.testing.assert_allclose(average, run.average, rtol=1e-9)
+    np.testing.assert_array_equal(flops, run.flops)
+
+
+def test_averages_left_unread_were_above_the_goal(problem):
+    p = probabilities(problem.biases(LADDER).max(axis=0), 3.0, 1)
+    eta = 1 / (4 * problem.smoothness(64))
+    full = whole(problem, p, eta, True, 9000)[3]
+    goal = 0.8 * full.min()
+    some = whole(problem, p, eta, True, 9000, goal)[3]
+    unread = np.isinf(some)
+    assert unread.any()
+    assert full[unread].min() > goal
+    np.testing.assert_allclose(some[~unread], full[~unread], rtol=1e-9)
+
+
+def test_a_run_that_diverges_is_stopped(problem):
+    moves = Moves(problem, LADDER, np.array([1, 0.01, 0.001, 0.001]), 2.5, True)
+    run = Trajectory(moves, (0,))
+    for _ in range(20):
+        run.advance(DRAWS)
+    assert run.diverged
+
+
+def test_coins_are_reproducible_and_fall_with_their_probabilities():
+    p = np.array([1.0, 0.3, 0.01])
+    first, again = next(coins(3, (1, 2), p)), next(coins(3, (1, 2), p))
+    assert (first == again).all()
+    assert (first != next(coins(3, (1, 3), p))).any()
+    assert (np.abs(first.mean(axis=0) - p) <= 4.9 * np.sqrt(p * (1 - p) / DRAWS)).all()
+
+
+def test_every_increment_pays_for_two_levels_and_the_exact_form_for_its_residual():
+    drawn, ladder = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], bool), (1, 8, 64)
+    assert prices(ladder, 10, False, drawn).tolist() == [40.0, 400.0, 2920.0]
+    assert prices(ladder, 10, True, drawn).tolist() == [40.0, 360.0, 2740.0]
 
 
 def test_the_cheapest_run_to_a_target_is_kept():
     best = Reached.nothing(2)
     for flops, choice in ((5.0, 1), (7.0, 2), (3.0, 4)):
         best.note(0, flops, 1, Run(choice, 1.0, "last"))
-    assert best.flops[0] == 3.0
+    assert best.flops.tolist() == [3.0, np.inf]
     assert best.runs == [Run(4, 1.0, "last"), None]
-    assert np.isinf(best.flops[1])
+    assert best.filled(3).flops.tolist() == [3.0, np.inf, np.inf]
 
 
 def test_first_below_is_the_first():
-    needed = np.array([0.9, 0.5, 1e-3, 1e-9, 0.0, -1.0])
-    found = first_below(lambda t: 1 / t, needed)
-    np.testing.assert_array_equal(found[:4], [2, 2, 1000, 1e9])
-    assert np.isinf(found[4:]).all()
-    assert np.isinf(first_below(lambda t: np.ones_like(t), np.array([0.5]))).all()
+    found = first_below(lambda t: 1 / t, np.array([0.9, 0.5, 1e-3, 1e-9, 0.0, -1.0]))
+    assert found.tolist() == [2, 2, 1000, 1e9, np.inf, np.inf]
 
 
-def test_probabilities_follow_the_biases_and_are_clamped():
-    p = probabilities(np.array([1.0, 0.5, 0.25]), 3.0, 2.0)
-    np.testing.assert_allclose(p, [1.0, 2 * 0.5**2.5, 2 * 0.25**2.5])
-
-
-def test_reading_rarely_rounds_the_steps_up():
-    steps = {(4, 1.0, "last"): np.array([7.0, 150.0, np.inf])}
-    np.testing.assert_array_equal(fixed_frontier(steps, 10).flops, [7 * 160.0, 150 * 160.0, np.inf])
-    np.testing.assert_array_equal(
-        fixed_frontier(steps, 10, every=100).flops, [100 * 160.0, 200 * 160.0, np.inf]
-    )
-    assert np.isinf(fixed_frontier(steps, 10, max_steps=100).flops[1])
-
-
-def test_fixed_level_first_steps_are_exact(problem, columns):
+def test_fixed_level_first_steps_are_exact(problem):
+    columns = problem.design.columns(64)
     for k in (1, 4, 32):
         for shrink in (1.0, 0.5):
-            losses = direct.fixed(
-                columns, problem.right, k, shrink / (4 * problem.smoothness(k)), 2000
-            )
+            eta, found = shrink / (4 * problem.smoothness(k)), {}
             found = fixed_level(problem, k, shrink, TARGETS)
+            losses = literal.fixed(columns, problem.right, k, eta, 2000)
             for iterate, loss in zip(("last", "average"), losses, strict=True):
                 for target, first in zip(TARGETS, found[iterate], strict=True):
                     below = np.flatnonzero(loss <= target * problem.loss_zero)
                     assert first == below[0] + 1 if len(below) else first > 2000
 
 
-def test_frontier_is_the_cheapest_run(problem, columns, biases):
-    eta = 1 / (4 * problem.smoothness(64))
-    budget, steps = 3e7, 4000
+def test_reading_rarely_rounds_the_steps_up_and_a_limit_only_costs():
+    steps = {Run(4, 1.0, "last"): np.array([7.0, 150.0, np.inf])}
+    assert fixed_frontier(steps, 10).flops.tolist() == [7 * 160.0, 150 * 160.0, np.inf]
+    rare = fixed_frontier(steps, 10, every=100)
+    assert rare.flops.tolist() == [100 * 160.0, 200 * 160.0, np.inf]
+    assert np.isinf(fixed_frontier(steps, 10, max_steps=100).flops[1])
+
+
+def test_frontier_is_the_cheapest_literal_run(problem):
+    eta, columns = 1 / (4 * problem.smoothness(64)), problem.design.columns(64)
+    biases, budget, steps = problem.biases(LADDER).max(axis=0), 3e7, 4000
     for exact in (True, False):
         best = {e: np.full(len(TARGETS), np.inf) for e in (1, 50)}
         for i, scale in enumerate((1, 8)):
             for j, shrink in enumerate((1.0, 0.5)):
-                p = probabilities(biases, 3.0, scale)
-                rng = stream(3, TELESCOPE, int(exact), i, j)
-                run = direct.telescope(
-                    columns, problem.right, LADDER, p, shrink * eta, exact, rng, steps
-                )
+                p, rng = probabilities(biases, 3.0, scale), stream(3, TELESCOPE, int(exact), i, j)
+                size = shrink * eta
+                run = literal.telescope(columns, problem.right, LADDER, p, size, exact, rng, steps)
                 for every, cheapest in best.items():
+                    read = np.arange(1, steps + 1) % every == 0
                     for loss in (run.last, run.average):
                         for t, target in enumerate(TARGETS):
-                            hit = np.flatnonzero(
-                                (loss <= target * problem.loss_zero)
-                                & (np.arange(1, steps + 1) % every == 0)
-                            )
-                            if len(hit) and run.flops[hit[0]] < budget:
+                            hit = np.flatnonzero((loss <= target * problem.loss_zero) & read)
+                            if len(hit):
                                 cheapest[t] = min(cheapest[t], run.flops[hit[0]])
-        found = telescope_frontier(
-            problem,
-            LADDER,
-            (1, 8),
-            exact,
-            TARGETS,
-            (0, 1, 4, 20, 89, 400),
-            (1.0, 0.5),
-            steps,
-            budget,
-            (1, 50),
+        protocol = Protocol(
+            256, 2048, 1.2, 0.6, LADDER, (3,), (1, 8), (1, 0.5), TARGETS, steps, budget
         )
+        found = telescope_frontier(problem, protocol, exact, (1, 50))
         for every, reached in zip((1, 50), found, strict=True):
             sure = best[every] < budget / 2
             assert sure.sum() >= 3
@@ -121,18 +151,50 @@ def test_frontier_is_the_cheapest_run(problem, columns, biases):
 
 def test_targets_below_the_floor_are_never_reached(problem):
     low = np.array([0.4, problem.floor(64) * 0.99])
-    for reached in telescope_frontier(problem, LADDER, (1,), True, low, (0, 1), max_flops=1e7):
-        assert np.isfinite(reached.flops[0])
-        assert np.isinf(reached.flops[1])
-    assert np.isinf(fixed_frontier(fixed_steps(problem, LADDER, low), 256).flops[1])
+    protocol = Protocol(m=256, n=2048, ladder=LADDER, scales=(1,), targets=low, max_flops=1e7)
+    (reached,) = telescope_frontier(problem, protocol, True)
+    assert np.isfinite(reached.flops[0])
+    assert np.isinf(reached.flops[1])
+    assert np.isinf(fixed_level(problem, 64, 1.0, low)["last"][1])
 
 
-def test_limits_and_reading_intervals_only_cost(problem):
-    steps = fixed_steps(problem, LADDER, TARGETS)
-    free, limited, coarse = (
-        fixed_frontier(steps, 256, **o).flops for o in ({}, {"max_steps": 300}, {"every": 100})
-    )
-    assert (limited >= free).all()
-    assert (coarse >= free).all()
-    assert (limited > free).any()
-    assert (coarse > free).any()
+def test_medians_need_half_of_the_seeds():
+    flops = np.array([[1.0, 1, np.inf], [2, np.inf, np.inf], [3, np.inf, 5], [9, 2, np.inf]])
+    low, middle, high = across_seeds(flops)
+    assert (middle[0], middle[1]) == (2.5, 1.5)
+    assert np.isnan(middle[2])
+    assert low[0] < middle[0] < high[0]
+
+
+# -- the literal execution itself ---------------------------------------------------------------------------------------
+
+COLUMNS = np.random.default_rng(5).standard_normal((40, 8)) * np.arange(1, 9) ** -0.8
+RIGHT = np.random.default_rng(6).standard_normal(40)
+
+
+def test_a_literal_fixed_level_is_descent_on_its_columns():
+    head, x, path = COLUMNS[:, :3], np.zeros(3), []
+    last, average = literal.fixed(COLUMNS, RIGHT, 3, 0.01, 20)
+    for _ in range(20):
+        path.append(x)
+        x = x - 0.01 * head.T @ (head @ x - RIGHT)
+    for loss, point in ((last[-1], x), (average[-1], np.mean(path, axis=0))):
+        assert loss == pytest.approx(0.5 * np.sum((head @ point - RIGHT) ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_literal_telescope_that_draws_everything_is_its_finest_level(exact):
+    rng = np.random.default_rng(0)
+    run = literal.telescope(COLUMNS, RIGHT, (1, 4, 8), np.ones(3), 0.01, exact, rng, 30)
+    last, average = literal.fixed(COLUMNS, RIGHT, 8, 0.01, 30)
+    np.testing.assert_allclose(run.last, last, rtol=1e-10)
+    np.testing.assert_allclose(run.average, average, rtol=1e-10)
+    update = 2 * 40 * 8 if exact else 0
+    assert run.flops[0] == (2 if exact else 4) * 40 * (1 + 5 + 12) + update
+    np.testing.assert_allclose(run.residual, COLUMNS @ run.x - RIGHT, atol=1e-10)
+
+
+def test_the_literal_execution_takes_nothing_from_the_modules_that_it_judges():
+    tree = ast.parse(Path(literal.__file__).read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert modules == {"__future__", "collections.abc", "dataclasses"}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mlgd.experiment.design import Design
-from mlgd.experiment.features import reduce
 from mlgd.experiment.frontier import probabilities
-from mlgd.experiment.protocol import Protocol
-from mlgd.experiment.studies import Frozen, beyond, krylov_frontier, predicted_rate, profiles
+from mlgd.experiment.reduce import reduce
+from mlgd.experiment.studies import Frozen, beyond, envelopes, krylov_frontier, predicted_rate
+from mlgd.experiment.sweep import Protocol
 from mlgd.experiment.trajectory import coins, prices
 
 LADDER = (1, 4, 16)
@@ -16,14 +16,14 @@ TARGETS = np.array([0.5, 0.3, 0.2])
 
 @pytest.fixture(scope="module")
 def problem():
-    return reduce([Design(m=128, n=1024, seed=6)], 16)[0]
+    return reduce(Design(m=128, n=1024, seed=6), 16)
 
 
-def test_profiles_read_the_biases(problem):
-    found = profiles([problem.design], 16)[0]
-    np.testing.assert_allclose(found.exact, problem.biases(found.levels), rtol=1e-6)
-    assert found.levels.tolist() == [1, 2, 3, 4, 6, 8, 11, 16]
-    assert found.rate()[0] > 0
+def test_envelopes_are_the_largest_biases(problem):
+    found = envelopes(problem.design, 16)
+    assert found["levels"].tolist() == [1, 2, 3, 4, 6, 8, 11, 16]
+    np.testing.assert_allclose(found["exact"], problem.biases(found["levels"]).max(axis=0))
+    assert (found["truncated"] >= found["exact"] * (1 - 1e-12)).all()
 
 
 def test_predicted_rate_tends_to_the_closed_form():
@@ -49,35 +49,27 @@ def test_frozen_fixed_level_is_the_literal_descent(problem):
             x = x - eta * (problem.gram @ x - problem.moment - error)
             met = problem.loss(x) <= TARGETS * problem.loss_zero
             first = np.where(met & np.isinf(first), t, first)
-        found = frozen.fixed((k,), TARGETS, (1.0,))
-        np.testing.assert_array_equal(found.steps, first)
+        np.testing.assert_array_equal(frozen.fixed((k,), TARGETS).steps, first)
 
 
 def test_frozen_telescope_is_the_literal_descent(problem):
     p = probabilities(problem.biases(LADDER, steps=(0,))[0], 3.0, 2.0)
     eta, x, flops, cost = 1 / (4 * problem.smoothness(16)), np.zeros(16), np.full(3, np.inf), 0.0
     total = np.zeros(16)
-    drawn = next(coins(6, (9, 0, 0), p))
-    for t, row in enumerate(drawn):
+    for t, row in enumerate(next(coins(6, (9, 0), p))):
         weight = np.repeat(row / p, np.diff((0, *LADDER)))
         total += x
         x = x - eta * (problem.gram @ x - weight * problem.moment)
         cost += prices(LADDER, 128, True, row[None])[0]
         for point in (x, total / (t + 1)):
-            flops = np.where(
-                (problem.loss(point) <= TARGETS * problem.loss_zero) & np.isinf(flops), cost, flops
-            )
+            met = problem.loss(point) <= TARGETS * problem.loss_zero
+            flops = np.where(met & np.isinf(flops), cost, flops)
     found = Frozen.of(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
     np.testing.assert_allclose(found.flops, flops)
 
 
-def test_beyond_gathers_them():
-    protocol = Protocol(m=96, n=512, ladder=LADDER, seeds=(0,), max_flops=1e6, max_steps=500)
-    found = beyond(protocol, 0, 1e5)
-    assert (
-        len(found.krylov)
-        == len(found.frozen_fixed)
-        == len(found.frozen_telescope)
-        == protocol.targets
-    )
-    assert found.ball_prefactor > 0
+def test_beyond_gathers_them(problem):
+    protocol = Protocol(m=128, n=1024, ladder=LADDER, seeds=(6,), max_flops=1e5)
+    found = beyond(protocol, problem)
+    assert set(found) == {"krylov", "frozen fixed", "frozen exact"}
+    assert all(len(reached.flops) == 20 for reached in found.values())

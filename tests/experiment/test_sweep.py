@@ -1,16 +1,25 @@
-"""The sweep: the same results on every executor, and those of the book's file on the story's page."""
+"""The sweep: the paper's protocol, the same results on every executor, and those of the book's file on the story's page."""
 
 import json
 import os
 import signal
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from mlgd.experiment import sweep as module
-from mlgd.experiment.protocol import Protocol, run_seed
-from mlgd.experiment.store import read_signed, write_signed
-from mlgd.experiment.sweep import quarters, read, sweep
+from mlgd.experiment.sweep import (
+    PROTOCOL,
+    SEEDS,
+    Protocol,
+    SeedResult,
+    quarters,
+    read,
+    read_signed,
+    run_seed,
+    sweep,
+    write_signed,
+)
 from mlgd.experiment.tables import Findings, costs_table, exponents_table
 
 TINY = Protocol(
@@ -34,12 +43,51 @@ class Backwards(Executor):
 
 
 def same(a, b):
-    return [r.to_json() for r in a] == [r.to_json() for r in b]
+    return [r.to_json(96) for r in a] == [r.to_json(96) for r in b]
 
 
 @pytest.fixture(scope="module")
 def tiny():
     return [run_seed(TINY, seed) for seed in TINY.seeds]
+
+
+def test_the_defaults_are_the_paper_s_and_the_seeds_those_named_in_advance():
+    p = Protocol()
+    assert (p.m, p.n, p.phi, p.rho, p.ladder) == (2048, 131072, 1.2, 0.6, (1, 8, 64, 512))
+    assert (p.scales, p.shrinks, p.max_steps) == ((1, 2, 4, 8, 16, 32), (1.0, 0.5), 250_000)
+    assert p.seeds == SEEDS == tuple(range(100, 120))
+    assert abs(p.gamma - 3) < 1e-12
+    assert p.baseline == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+    np.testing.assert_allclose(p.losses[[0, -1]], [10**-0.3, 1e-2])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"m": 256}, "exceeds m=256"),
+        ({"n": 400}, "n=400"),
+        ({"phi": 2.0}, "phi"),
+        ({"rho": 1.0}, "rho"),
+        ({"ladder": (1, 8, 63, 512)}, "not geometric"),
+        ({"ladder": (8, 4, 2)}, "not geometric"),
+        ({"ladder": (4,)}, "two levels"),
+        ({"seeds": ()}, "seed"),
+        ({"seeds": (1, 1)}, "seed"),
+        ({"scales": (0.5,)}, "coarsest level"),
+        ({"shrinks": (2.0,)}, "fractions"),
+        ({"targets": (0.1, 0.2)}, "tightening"),
+        ({"max_steps": 0}, "at least 1"),
+    ],
+)
+def test_bad_sizes_are_refused_at_once(sizes, words):
+    with pytest.raises(ValueError, match=words):
+        Protocol(**sizes)
+
+
+def test_a_result_survives_its_file(tiny):
+    again = SeedResult.from_json(json.loads(json.dumps(tiny[0].to_json(96))), 96, 20)
+    assert again.to_json(96) == tiny[0].to_json(96)
+    np.testing.assert_array_equal(again.frontiers["exact"].flops, tiny[0].frontiers["exact"].flops)
 
 
 def test_same_numbers_on_every_executor(tiny):
@@ -59,22 +107,15 @@ def test_same_numbers_on_dask_when_a_worker_dies(tmp_path):
     distributed = pytest.importorskip("distributed")
     protocol = Protocol(m=256, n=16384, ladder=(1, 8, 64), seeds=tuple(range(6)), max_flops=2e7)
     killed = []
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            local_directory=tmp_path,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path
+    )
+    with cluster, distributed.Client(cluster) as client:
 
         def kill_one(done, total):
             if done == 2 and not killed:
-                victim = next(iter(cluster.workers.values()))
-                killed.append(victim.pid)
-                os.kill(victim.pid, signal.SIGKILL)
+                killed.append(next(iter(cluster.workers.values())).pid)
+                os.kill(killed[0], signal.SIGKILL)
 
         results = sweep(protocol, client.get_executor(), progress=kill_one)
     assert killed
@@ -83,7 +124,7 @@ def test_same_numbers_on_dask_when_a_worker_dies(tmp_path):
 
 
 def test_progress_is_a_line_per_quarter(capsys):
-    for done in range(11):
+    for done in range(1, 11):
         quarters(done, 10)
     assert capsys.readouterr().out == "".join(f"{n} of 10 seeds\n" for n in (3, 5, 8, 10))
 
@@ -99,16 +140,15 @@ def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):
 
 def test_the_book_s_file_is_of_this_protocol_and_of_all_seeds(book):
     record = json.loads((book / "data" / "seeds.json").read_text())
-    assert record["protocol"] == module.PROTOCOL, "a seed's numbers changed: run make figure-seeds"
-    assert [r.seed for r in read(book / "data" / "seeds.json")] == list(Protocol().seeds)
+    assert record["protocol"] == PROTOCOL, "a seed's numbers changed: run make figure-seeds"
+    assert [r.seed for r in read(book / "data" / "seeds.json")] == list(SEEDS)
 
 
 def test_the_story_s_run_printed_the_tables_of_the_book_s_file(book):
     """The audit reads the file; the story runs the seeds. Their tables are the same to the last digit shown."""
     found = Findings(Protocol(), read(book / "data" / "seeds.json"))
     cells = json.loads((book / "experiment.ipynb").read_text())["cells"]
-    printed = "".join(
-        text for c in cells for o in c.get("outputs", ()) for text in o.get("text", ())
-    )
+    outputs = (o for c in cells for o in c.get("outputs", ()))
+    printed = "".join(text for o in outputs for text in o.get("text", ()))
     for table in (exponents_table(found), costs_table(found)):
         assert table in printed
