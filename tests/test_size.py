@@ -17,9 +17,9 @@ PARTS = {  # the files of a part: at most so many lines, in at most so many file
     "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (2589, 16),
     "mlgd/book/*.py": (2700, 16),
-    "tests/**/*.py": (8506, 999),
+    "tests/**/*.py": (8600, 999),
 }
-CELLS = {"book/*.ipynb": 2161, "book/audit/*.ipynb": 4787}  # lines of code cells
+CELLS = {"book/*.ipynb": 2250, "book/audit/*.ipynb": 4850}  # lines of code cells
 DATA = 242  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
