@@ -201,8 +201,8 @@ class Ascent(Remainder):
         enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
         if enough and s.estimate <= self.aim:
             return self.end("done") if s.look is not None or self.checked() else True
-        if s.gains and s.look and s.worths and not self.rough and self.tail > self.aim:
-            s.gains, s.memo["stalled"] = [], False  # once, before a level is bought
+        if s.gains and s.look and self.expensive and not self.rough and self.tail > self.aim:
+            s.gains, s.memo["stalled"] = [], False  # once, before it is bought
             self.retake(s.look["rank"])
             return True
         if last:

@@ -117,9 +117,13 @@ class Remainder:
 
     @property
     def aim(self) -> float:
+        return self.eps * (TIGHT if self.expensive else AIM)
+
+    @property
+    def expensive(self) -> bool:
+        """Whether the next level is."""
         i = self.s.level
-        expensive = i < self.top and self.price[i + 1] >= EXPENSIVE * self.price[i]
-        return self.eps * (TIGHT if expensive else AIM)
+        return i < self.top and self.price[i + 1] >= EXPENSIVE * self.price[i]
 
     @property
     def rough(self) -> bool:
