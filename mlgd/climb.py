@@ -200,23 +200,26 @@ class Ascent(Remainder):
         s.estimate = self.whole(self.now)
         enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
         if enough and s.estimate <= self.aim:
-            return self.end("done") if s.look is not None or self.checked() else True
+            finer = self.affordable(SHARE * self.bill.total) or 0  # than what steps were made of
+            sure = s.look is not None and (self.rough or s.look["rank"] >= finer)
+            return self.end("done") if sure or self.checked() else True
         if s.gains and s.look and self.expensive and not self.rough and self.tail > self.aim:
             s.gains, s.memo["stalled"] = [], False  # once, before it is bought
             self.retake(s.look["rank"])
             return True
         if last:
             return self.end("missed" if self.eps else "done")
-        k, price = self.levels[s.level + 1], self.price[s.level + 1]
-        if 2 * price > self.bill.left:
-            raise Stop("budget", f"level {k} costs {price:.3g}, and {self.bill.left:.3g} is left")
+        if 2 * self.price[s.level + 1] > self.bill.left:
+            raise Stop(
+                "budget", f"level {self.levels[s.level + 1]} costs more than half of the rest"
+            )
         return self.up()
 
     def retake(self, j: int) -> None:
         """Weigh the last increment where the run has come to; errors that jump vanish there."""
         if not self.rough:
             self.s.increments[-1] = self.s.gradient - self.at(self.s.level - 1)
-        self.weighed(self.weigh(self.s.increments[-1], j, self.s.own))
+        self.weighed(self.weigh(self.s.increments[-1], j, self.s.own if self.s.look else ()))
 
     def checked(self) -> bool:
         """Whether Lanczos, for no more than was paid so far, agrees with pairs; else it steps next."""
@@ -264,8 +267,7 @@ class Ascent(Remainder):
 
     def flow(self, i: int, error: float) -> bool:
         """Gradient flow from the start: a level's gradient there on coarse curvature, and the end."""
-        s = self.s
-        s.level, s.memo["products"] = i, PRODUCTS
+        s, self.s.level, self.s.memo["products"] = self.s, i, PRODUCTS
         self.move(s.start, self.bill.value(self.levels[i], s.start, "gradients"))
         j = self.affordable(2 * self.price[i])  # a flow leans on its curvature
         step = self.weigh(s.gradient, j or 0, finely=True)["flowed"]
