@@ -128,7 +128,7 @@ class Ascent(Remainder):
             self.take(gain)
             s.look, s.estimate = look, self.whole(look["loss"])
             s.memo |= {"lost": 0, "kept": gain}
-            return True if gain <= SLOW else self.slow()
+            return gain <= SLOW or self.slow()
         self.move(*old)
         s.memo["lost"] += not self.rough
         return self.slow()
@@ -166,8 +166,7 @@ class Ascent(Remainder):
         found = search(tilted, s.y, g, step)
         if found is None:
             return step / 8
-        t, left = found
-        x, pairs = s.y + t * step, []
+        x, left, pairs = s.y + found[0] * step, found[1], []
         if self.rough or not s.look["convex"] or norm(left) <= 0.3 * size:
             return x - s.y
         for _ in range(40):
@@ -200,7 +199,7 @@ class Ascent(Remainder):
         s.estimate = self.whole(self.now)
         enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
         if enough and s.estimate <= self.aim:
-            finer = self.affordable(SHARE * self.bill.total) or 0  # than what steps were made of
+            finer = 0 if self.expensive else self.affordable(SHARE * self.bill.total) or 0
             sure = s.look is not None and (self.rough or s.look["rank"] >= finer)
             return self.end("done") if sure or self.checked() else True
         if s.gains and s.look and self.expensive and not self.rough and self.tail > self.aim:
@@ -251,8 +250,7 @@ class Ascent(Remainder):
         s.memo |= {"stalled": False, "best": [math.inf, 0]}
         j = self.affordable(max(SHARE, steps / 4 - 1) * self.price[s.level])  # or what L-BFGS took
         if j is not None and j < s.level and s.gradient.any():
-            s.look = self.weigh(s.gradient, j)
-            solved = norm(before) < 0.1 * norm(d)
+            s.look, solved = self.weigh(s.gradient, j), norm(before) < 0.1 * norm(d)
             s.worths.append(math.inf)
             self.weighed(s.look if solved else self.weigh(d, j))
         else:
@@ -289,8 +287,8 @@ class Ascent(Remainder):
         s.estimate = max(s.estimate, TOLD * self.eps)
         s.status, about = status, f"a loss of about {s.estimate:.2g} by level {k} {rests}".strip()
         s.message = about + (f"; nothing is promised: {doubt}" if doubt else "")
+        s.promise = "none" if doubt or status == "missed" else "estimate"
         if status == "done":
-            s.promise = "none" if doubt else "estimate"
             return False
         if math.isinf(s.estimate) or not s.pairs:
             about = f"nothing is known of the loss ({doubt or 'errors do not fall'})"
