@@ -16,7 +16,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (2589, 16),
-    "mlgd/book/*.py": (2700, 16),
+    "mlgd/book/*.py": (2694, 16),
     "tests/**/*.py": (8600, 999),
 }
 CELLS = {"book/*.ipynb": 2250, "book/audit/*.ipynb": 4850}  # lines of code cells

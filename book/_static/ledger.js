@@ -9,6 +9,11 @@ document.addEventListener("DOMContentLoaded", () => {
     goal.scrollIntoView();
   };
   folds.forEach((fold) => (fold.open = false));
+  // A formula on a line of its own needs no full stop after it.
+  document.querySelectorAll(".mlgd-display").forEach((box) => {
+    const after = box.nextSibling;
+    if (after && after.nodeType === 3) after.data = after.data.replace(/^[.,]/, "");
+  });
   reveal();
   window.addEventListener("hashchange", reveal);
   window.addEventListener("beforeprint", () => folds.forEach((fold) => (fold.open = true)));

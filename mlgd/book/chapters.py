@@ -66,13 +66,8 @@ def normal(notebook: NotebookNode) -> NotebookNode:
             cell.metadata.pop(key, None)
         kept = []
         for output in cell.get("outputs", ()):  # what is printed in one go may arrive in pieces
-            stream = output.output_type == "stream"
-            if (
-                stream
-                and kept
-                and kept[-1].output_type == "stream"
-                and kept[-1].name == output.name
-            ):
+            name = output.get("name")
+            if name and kept and kept[-1].get("name") == name:  # only streams have one
                 kept[-1].text += output.text
             else:
                 kept.append(output)
@@ -146,9 +141,8 @@ def execute(path: Path) -> float:
     except (CellExecutionError, DeadKernelError, TimeoutError) as error:
         raise BookError(f"{path.stem} did not run; the file is as it was.\n{error}") from None
     seconds = time.perf_counter() - started
-    if problems := run_problems(
-        normal(notebook), path.stem
-    ):  # what nbval would refuse, a figure that failed to draw too
+    # what nbval would refuse, a figure that failed to draw too
+    if problems := run_problems(normal(notebook), path.stem):
         raise BookError("\n".join([f"{path.stem} ran, and the file is as it was:", *problems]))
     nbformat.write(notebook, path)
     return seconds
