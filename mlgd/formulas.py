@@ -55,9 +55,8 @@ def value(expression, **numbers) -> float:
 
 # --- the paper's Proposition 1: one call of the oracle --------------------------------------------------------
 
-RATIO = 2 ** (
-    gamma / 2 - 1
-)  # of consecutive terms of the geometric sum: above one, one, or below one
+# of consecutive terms of the geometric sum: above one, one, or below one
+RATIO = 2 ** (gamma / 2 - 1)
 C_GAMMA = 9 / (1 - 1 / RATIO) ** 2
 SCALE = {  # the C of p_k = min(C 2^{-(1+gamma/2) k}, 1) that makes the variance at most sigma^2
     "HTMC": 9 * delta ** (1 - gamma / 2) / ((1 - 1 / RATIO) * sigma**2),
@@ -82,9 +81,8 @@ START = {
     name: sp.log(scale.subs(n, 1), 2) / (2 if name == "MC" else 1 + gamma / 2)
     for name, scale in SCALE.items()
 }
-ORDER = (
-    c**gamma * total**2 / sigma**2
-)  # one call at any rate, up to a factor of gamma and the coarsest level
+# one call at any rate, up to a factor of gamma and the coarsest level
+ORDER = c**gamma * total**2 / sigma**2
 OPTIMUM = {  # the cheapest call, sigma >= delta; the lower side where levels are no better than promised
     "lower": (1 - 2**-gamma) * (FIRST + ORDER / 5),
     "upper": FIRST + 9 * PAIR * ORDER,
@@ -119,13 +117,8 @@ UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
 LAMBDA_EXECUTED = (
     CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA
 )  # ceiling, two evaluations, rounding of delta
-COARSE_CONVEX = (
-    CONVEX_CEILING * CONVEX["T"] * FIRST
-)  # the coarsest level at every step: the one term that keeps eta
-# Drawn with probability min(1, eta * COARSE_RATE) instead, the coarsest level keeps the theorem and eta leaves the bill.
-COARSE_RATE = sp.Max(4 * beta, 32 * 4**-first / eps)
 _Z = beta * d0**2 / eps
-# With every accuracy on sale; where nothing costs less than a unit, add COARSE_CONVEX. MC, ETMC: largest step, eps <= 4 beta d0^2.
+# MC, ETMC: largest step, eps <= 4 beta d0^2.
 EXECUTED_CONVEX = {
     "HTMC": LAMBDA_EXECUTED * (c * d0 / eps) ** gamma,
     "MC": sp.Rational(19845, 4) * (c * d0 / eps) ** 2 * sp.log(sp.E + _Z) ** 2,
@@ -145,16 +138,14 @@ RANGE_STRONG = (
 ) ** (4 / (gamma + 2))
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
-FLOOR = (
-    4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu
-)  # the least V^2 of the noise floor
+# the least V^2 of the noise floor
+FLOOR = 4 * delta**2 / mu**2 + 2 * eta * (sigma**2 + 2 * delta**2) / mu
 STRONG_STEPS = (
     (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG
 )  # at least STRONG["T"] rounded up
 LAMBDA_PRIME_EXECUTED = PAIR * 2 ** (gamma - 2) * (256 * sp.log(2) + 2) * 8 ** (gamma - 2) * C_GAMMA
-COARSE_STRONG = STRONG_STEPS * FIRST
 _STEPS = 128 * sp.log(2) + 1
-# With every accuracy on sale; where nothing costs less than a unit, add COARSE_STRONG. MC, ETMC: largest step.
+# MC, ETMC: largest step.
 EXECUTED_STRONG = {
     "HTMC": LAMBDA_PRIME_EXECUTED * _LOG * _GRADIENT,
     "MC": sp.Rational(81, 16)
@@ -239,26 +230,9 @@ SIMILAR_BUDGET = {
     "bias": 2 * d0 * delta,
     "noise": (sigma**2 + delta**2) * WEIGHT_SQUARES / WEIGHT_SUM,
 }
-STAGE_TARGET = (
-    mu * d0**2 / 4
-)  # a stage that reaches it halves the squared distance to the minimizer
-# What T steps promise at any horizon: the loss is at most RADIUS^2 over twice the total weight; the scheme that is run, and the
-# paper's (step eta, weights eta (t+1)/2, whose total eta (T+1)^2/4 is not their sum).
-PAPER_WEIGHTS = {
-    "sum": eta * T * (T + 3) / 4,
-    "squares": eta**2 * T * (2 * T**2 + 9 * T + 13) / 24,
-    "total": eta * (T + 1) ** 2 / 4,
-}
-_MOVED = {
-    "run": (WEIGHT_SUM, WEIGHT_SQUARES),
-    "paper": (PAPER_WEIGHTS["sum"], PAPER_WEIGHTS["squares"]),
-}
-RADIUS = {
-    name: delta * s + sp.sqrt((delta * s) ** 2 + d0**2 + 2 * (delta**2 + sigma**2) * q)
-    for name, (s, q) in _MOVED.items()
-}
-# Its price, every accuracy on sale: SIMILAR_FACTOR (most steps of a stage) times ROUNDED (fewest) times (c d0/eps)^gamma, or
-# times STAGE_SUM (c/sqrt(mu eps))^gamma where it restarts. Where nothing costs less than a unit, add COARSE_SIMILAR or COARSE_RESTARTED.
+STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance
+# Its price: SIMILAR_FACTOR (most steps of a stage) times ROUNDED (fewest) times (c d0/eps)^gamma, or times STAGE_SUM
+# (c/sqrt(mu eps))^gamma where it restarts, and the coarsest level at every step.
 LAMBDA_SIMILAR = PAIR * 2 ** (gamma - 2) * 6 ** (gamma - 1) * C_GAMMA
 SIMILAR_FACTOR = {
     "HTMC": LAMBDA_SIMILAR,
@@ -269,12 +243,6 @@ ROUNDED = ((T + 1) / (T - 1)) ** gamma
 STAGE_SUM = 2**gamma * (1 + 1 / (1 - 2 ** (-gamma / 2)))
 SIMILAR_STEPS = 1 + sp.sqrt(3 * d0**2 / (eta * eps))
 STAGE_STEPS = 1 + sp.sqrt(12 / (eta * mu))
-STAGES = sp.Max(1, sp.log(mu * d0**2 / eps, 2))
-COARSE_SIMILAR = SIMILAR_STEPS * FIRST
-COARSE_RESTARTED = STAGES * STAGE_STEPS * FIRST
-CHAIN = (
-    sp.sqrt(sp.Rational(3, 32) * _Z) - 1
-)  # exact gradients without which no method in their span reaches eps
 
 # --- the table of bounds ---------------------------------------------------------------------------------------
 
@@ -311,9 +279,7 @@ def price_order(parameters: dict, name: str):
 def table_of_bounds() -> dict:
     """The paper's Table 1 by substitution: {(row, regime, column): expression}, with c^gamma and the column's logarithm left out."""
     step = {eta: 1 / (4 * beta)}
-    strong_T = 4 / (
-        eta * mu
-    )  # the logarithm of the strongly convex column is common to it and left out
+    strong_T = 4 / (eta * mu)  # the logarithm of the strongly convex column is left out
     plain = {"convex": CONVEX, "strong": {**STRONG, "T": strong_T}}
     cells = {}
     for column, parameters in plain.items():

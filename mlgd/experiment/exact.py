@@ -99,3 +99,33 @@ def cheapest_call(gamma: float, finest: int, sigma: float, coarsest: int = 1) ->
     h = biased(np.zeros_like, gamma, 1.0, levels, alternate=True)
     values = errors(levels)
     return Telescope.cheapest(h, sigma, np.abs(values[:, None] - values[None, :]))
+
+
+def momentum(
+    curvature: np.ndarray, steps: int, eta: float, constant: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How the last point of T accelerated steps answers, on each curvature, to start, bias and noise.
+
+    It is a y_0 - sum of c_t e_t, e_t the errors of the gradients: a, the sum of |c_t| (a bias of the worst signs) and that
+    of c_t^2 are found backwards in time. The step is that of `minimize`, 2 eta t/(t+1), or constant.
+    """
+    point, ahead, bias, noise = np.ones((4, curvature.size)) * [[1.0], [0.0], [0.0], [0.0]]
+    for t in range(steps, 0, -1):
+        theta, step = (t - 1) / (t + 2), eta if constant else 2 * t / (t + 1) * eta
+        through = point + (1 + theta) * ahead
+        bias, noise = bias + abs(step * through), noise + (step * through) ** 2
+        point, ahead = -theta * ahead, (1 - step * curvature) * through
+    return point + ahead, bias, noise
+
+
+def accelerated_loss(bill: Plan, points: int = 7) -> float:
+    """The worst mean loss of an accelerated plan on parabolas, bias and noise as large as its theorem allows."""
+    mu, beta, last = bill.problem.mu, bill.problem.beta, bill.stages[-1].steps
+    curvature = np.clip(np.geomspace(0.1, 1000, points) / (bill.eta * last**2), mu, beta)
+    lengths = {stage.steps for stage in bill.stages}
+    answers = {steps: momentum(curvature, steps, bill.eta) for steps in lengths}
+    square = np.full(points, bill.problem.d0**2)
+    for stage in bill.stages:
+        start, bias, noise = answers[stage.steps]
+        square = (abs(start) * np.sqrt(square) + stage.delta * bias) ** 2 + stage.sigma**2 * noise
+    return float((curvature / 2 * square).max())

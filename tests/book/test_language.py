@@ -17,9 +17,7 @@ NO_CONSTANT = re.compile(
 # Checks of a page with typed digits. A page of the old language has a number, which only falls;
 # a converted one (from mlgd.book.checks import ...) has none but these, each with its reason.
 OLD = {
-    "acceleration": 10,
     "duality": 6,
-    "audit/acceleration": 47,
     "audit/duality": 15,
 }
 REASONS: dict[str, str] = {}

@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 from mlgd import Problem, flow, plan
 from mlgd.examples import biased
-from mlgd.experiment.exact import errors, flow_loss, mean_loss
+from mlgd.experiment.exact import errors, flow_loss, mean_loss, momentum
 from mlgd.jumps import proposition_schedule
 
 SMALL = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0)
@@ -89,3 +89,20 @@ def test_the_jump_process_has_the_mean_loss_of_its_runs():
     exact, error = flow_loss(law, problem, time, 1.0), worse.std() / math.sqrt(150)
     assert abs(worse.mean() - exact) < 5 * error
     assert abs(worse.mean() - 2 * exact) > 5 * error  # the test can fail
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_momentum_answers_as_the_recursion_does(constant):
+    curvature, steps, eta = np.array([0.9, 0.05, 1e-3]), 23, 0.25
+    start, bias, noise = momentum(curvature, steps, eta, constant)
+    answers = []
+    for hit in range(steps + 1):  # a unit error at one step each, and the start alone
+        y = x = np.full(3, float(not hit))
+        for t in range(1, steps + 1):
+            step = eta if constant else 2 * t / (t + 1) * eta
+            y, old = x - step * (curvature * x + (t == hit)), y
+            x = y + (t - 1) / (t + 2) * (y - old)
+        answers.append(y)
+    np.testing.assert_allclose(start, answers[0], rtol=1e-12)
+    np.testing.assert_allclose(bias, np.abs(answers[1:]).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(noise, np.square(answers[1:]).sum(axis=0), rtol=1e-12)

@@ -12,7 +12,7 @@ import pytest
 
 from mlgd import Plan, Problem, Telescope, plan
 from mlgd import formulas as F
-from mlgd.experiment.exact import mean_loss
+from mlgd.experiment.exact import accelerated_loss, mean_loss
 
 EXTREMES = list(product((2.05, 12.0), (1.0, 1e8), (1e-3, 1e3), (0, 40), (0.0, -9.0)))
 
@@ -96,3 +96,25 @@ def test_below_an_eighth_of_the_condition_the_printed_run_diverges():
     bill = plan(problem, 1 / 16)
     assert mean_loss(bill, 1.0, coarsest=0.4 * bill.eta * problem.beta) > 1e6
     assert mean_loss(bill, 1.0, coarsest=4 * bill.eta * problem.beta) < bill.eps
+
+
+def test_the_accelerated_theorem_is_never_exceeded():
+    for i, (gamma, kappa, c, _, decades, beta, d0) in enumerate(cases(60)):
+        rate = (gamma, 2.0, 4 / gamma)[i % 3]
+        for mu in (0.0, beta / min(kappa, 1e5)):
+            problem = Problem(beta=beta, mu=mu, d0=d0, gamma=rate, c=c)
+            eps = mu * d0**2 * 10**decades if mu else 4 * beta * d0**2 * 10 ** (decades / 2)
+            bill = plan(problem, eps, "accelerated")
+            steps = [stage.steps for stage in bill.stages]
+            known = {"eps": eps, "eta": bill.eta, "mu": mu, "d0": d0, "gamma": rate, "c": c}
+            scale = (F.c * F.d0 / F.eps) ** F.gamma
+            if mu:
+                scale = F.STAGE_SUM * (F.c / F.sp.sqrt(F.mu * F.eps)) ** F.gamma
+            tail = F.value(F.SIMILAR_FACTOR[problem.regime], T=max(steps), **known)
+            tail *= F.value(F.ROUNDED, T=min(steps), **known) * F.value(scale, **known)
+            most = F.value(F.STAGE_STEPS if mu else F.SIMILAR_STEPS, **known)
+            coarse = bill.steps * F.value(F.FIRST, first=problem.first, **known)
+            assert max(steps) <= most * (1 + 1e-9)
+            assert len(steps) <= max(1, math.log2(mu * d0**2 / eps) if mu else 1) + 1e-9
+            assert bill.expected_cost <= (tail + coarse) * (1 + 1e-9)
+            assert accelerated_loss(bill) <= eps
