@@ -15,9 +15,9 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (4050, 16),
-    "mlgd/experiment/*.py": (2589, 16),
+    "mlgd/experiment/*.py": (2219, 13),
     "mlgd/book/*.py": (2694, 16),
-    "tests/**/*.py": (8600, 999),
+    "tests/**/*.py": (8270, 999),
 }
 CELLS = {"book/*.ipynb": 2250, "book/audit/*.ipynb": 4850}  # lines of code cells
 DATA = 242  # KB under book/data
@@ -87,7 +87,6 @@ def stored(node: ast.ClassDef) -> set[str]:
 
 # What is still over, to be emptied: nothing is added here.
 TOO_LONG: dict[str, int] = {
-    "formulas": 330,
     "checks_old": 450,
 }
 TOO_MANY: dict[str, int] = {}
