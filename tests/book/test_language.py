@@ -16,10 +16,7 @@ NO_CONSTANT = re.compile(
 )
 # Checks of a page with typed digits. A page of the old language has a number, which only falls;
 # a converted one (from mlgd.book.checks import ...) has none but these, each with its reason.
-OLD = {
-    "duality": 6,
-    "audit/duality": 15,
-}
+OLD: dict[str, int] = {}
 REASONS: dict[str, str] = {}
 
 
