@@ -84,5 +84,5 @@ def test_every_call_of_the_cheat_sheet_runs(home, book):
         if line.startswith("|")
         for call in re.findall(r"`([^`]+)`", line.split("|")[2])
     ]
-    assert len(calls) >= 16
+    assert len(calls) >= 15
     assert run(home, "\n".join([GIVEN, *calls, "print('every call ran')"])) == "every call ran\n"
