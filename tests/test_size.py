@@ -16,10 +16,10 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (2219, 13),
-    "mlgd/book/*.py": (2694, 16),
+    "mlgd/book/*.py": (1845, 13),
     "tests/**/*.py": (8270, 999),
 }
-CELLS = {"book/*.ipynb": 2250, "book/audit/*.ipynb": 4850}  # lines of code cells
+CELLS = {"book/*.ipynb": 2000, "book/audit/*.ipynb": 4250}  # lines of code cells
 DATA = 242  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
@@ -86,7 +86,5 @@ def stored(node: ast.ClassDef) -> set[str]:
 
 
 # What is still over, to be emptied: nothing is added here.
-TOO_LONG: dict[str, int] = {
-    "checks_old": 450,
-}
+TOO_LONG: dict[str, int] = {}
 TOO_MANY: dict[str, int] = {}

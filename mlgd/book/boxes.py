@@ -128,12 +128,7 @@ def _link(row: str) -> str:
 
 def checks_in(notebook: str | Path) -> list[dict]:
     """The records of all checks stored in a notebook's outputs, in order."""
-    records = [r for bundle in bundles_in(notebook) for r in bundle.get("checks", [bundle])]
-    agreement = {"holds": "agrees", "fails": "differs"}  # as the old language says it
-    for record in records:
-        if record.get("kind") == "measured":
-            record["verdict"] = agreement.get(record["verdict"], record["verdict"])
-    return records
+    return [r for bundle in bundles_in(notebook) for r in bundle.get("checks", [bundle])]
 
 
 def in_view(notebook: str | Path) -> int:

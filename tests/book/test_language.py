@@ -14,19 +14,13 @@ KINDS = ("identity", "certificate", "enclosure", "exact", "statistical", "measur
 NO_CONSTANT = re.compile(
     r"_\{?\d\}?|\bl(?:ines?|\.) ?\d+(?:-\d+)?|(?:Theorem|Table|Figure|Section|Remark|Appendix) \S+"
 )
-# Checks of a page with typed digits. A page of the old language has a number, which only falls;
-# a converted one (from mlgd.book.checks import ...) has none but these, each with its reason.
-OLD: dict[str, int] = {}
+# Sentences with a typed digit that is wanted, each with its reason.
 REASONS: dict[str, str] = {}
 
 
 def sources(path: Path, kind: str) -> list[str]:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return ["".join(c["source"]) for c in cells if c["cell_type"] == kind]
-
-
-def converted(path: Path) -> bool:
-    return not any("mlgd.book.checks_old" in code for code in sources(path, "code"))
 
 
 def sentences(code: str) -> list[list[str]]:
@@ -60,14 +54,9 @@ PAGES = notebooks(Path(__file__).parents[2] / "book")
 @pytest.mark.parametrize("name", PAGES)
 def test_no_digit_is_typed_into_a_sentence(name):
     found = typed(PAGES[name])
-    if name in OLD:
-        assert len(found) <= OLD[name], "this number is only lowered"
-        assert not converted(PAGES[name]), f"{name} is converted: take it out of OLD"
-    else:
-        unexplained = [s for s in found if not any(key in s for key in REASONS)]
-        assert unexplained == []
-        checks = [s for code in sources(PAGES[name], "code") for s in sentences(code)]
-        assert 10 * len(found) <= len(checks)
+    assert [s for s in found if not any(key in s for key in REASONS)] == []
+    checks = [s for code in sources(PAGES[name], "code") for s in sentences(code)]
+    assert 10 * len(found) <= len(checks)
 
 
 def test_typed_digits_are_found_and_names_are_not():
@@ -98,7 +87,7 @@ def constants(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in OLD])
+@pytest.mark.parametrize("name", PAGES)
 def test_the_constants_of_a_theorem_are_printed_from_a_formula(name):
     assert [n for text in sources(PAGES[name], "markdown") for n in constants(text)] == []
 

@@ -1,10 +1,10 @@
-"""A story asks little of a reader, and an audit stands folded beside it. Held for every converted page."""
+"""A story asks little of a reader, and an audit stands folded beside it."""
 
 import statistics
 from pathlib import Path
 
 import pytest
-from test_language import OLD, PAGES, sources
+from test_language import PAGES, sources
 
 from mlgd.book.boxes import bundles_in, in_view
 from mlgd.book.chapters import code_cells, read
@@ -14,7 +14,7 @@ WORDS, CELL, MEDIAN, VIEW = 2300, 25, 15, 10
 AUDIT_CELL = 40
 NO_STORY = ("index", "ledger", "reference")  # tables, not stories
 APART = ("explorer", "your_hierarchy")  # pages without checks that are still to be written
-STORIES = [n for n in PAGES if "/" not in n and n not in (*OLD, *NO_STORY, *APART)]
+STORIES = [n for n in PAGES if "/" not in n and n not in (*NO_STORY, *APART)]
 AUDITS = [n for n in PAGES if n.startswith("audit/")]
 
 
@@ -42,8 +42,7 @@ def test_an_audit_is_folded_and_leads_back(name):
     assert all(own & {"hide-input", "hide-cell", "remove-input", "remove-cell"} for own in tags)
     assert "../" + name.removeprefix("audit/") in " ".join(sources(path, "markdown"))
     assert bundles_in(path), "an audit holds checks"
-    if name not in OLD:
-        assert max(lengths(path)) <= AUDIT_CELL
+    assert max(lengths(path)) <= AUDIT_CELL
 
 
 def test_every_chapter_about_the_paper_has_an_audit(book):
