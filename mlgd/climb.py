@@ -209,16 +209,17 @@ class Ascent(Remainder):
         if last:
             return self.end("missed" if self.eps else "done")
         if 2 * self.price[s.level + 1] > self.bill.left:
-            raise Stop(
-                "budget", f"level {self.levels[s.level + 1]} costs more than half of the rest"
-            )
+            k = self.levels[s.level + 1]
+            raise Stop("budget", f"level {k} costs more than half of the rest")
         return self.up()
 
     def retake(self, j: int) -> None:
         """Weigh the last increment where the run has come to; errors that jump vanish there."""
+        s = self.s
         if not self.rough:
-            self.s.increments[-1] = self.s.gradient - self.at(self.s.level - 1)
-        self.weighed(self.weigh(self.s.increments[-1], j, self.s.own if self.s.look else ()))
+            s.increments[-1] = s.gradient - self.at(s.level - 1)
+        own = () if self.radius or s.look is None else s.own  # a flow starts where none was made
+        self.weighed(self.weigh(s.increments[-1], j, own))
 
     def checked(self) -> bool:
         """Whether Lanczos, for no more than was paid so far, agrees with pairs; else it steps next."""
@@ -257,10 +258,8 @@ class Ascent(Remainder):
             worth = dot(d, inverse(s.pairs, d)) / 2 if s.pairs else math.inf
             s.worths.append(s.memo["short"] * max(worth, 0.0))
         s.estimate = self.whole(self.now)
-        s.decide(
-            f"level {self.levels[s.level]} is asked: by it {self.now:.2g} is left, and errors "
-            f"beyond it cost {self.tail:.2g}"
-        )
+        left = f"by it {self.now:.2g} is left, and errors beyond it cost {self.tail:.2g}"
+        s.decide(f"level {self.levels[s.level]} is asked: {left}")
         return True
 
     def flow(self, i: int, error: float) -> bool:

@@ -50,6 +50,16 @@ def test_a_radius_makes_flat_directions_cheap():
     assert "within" in run.message
 
 
+@pytest.mark.parametrize("kappa", [10, 1e3])
+def test_with_a_radius_it_ends_within_eps_where_a_level_is_expensive(kappa):
+    rng, lam = np.random.default_rng(0), np.geomspace(1 / kappa, 1, 25)
+    best, off = rng.normal(size=25), rng.normal(size=(11, 25))
+    h = Hierarchy(lambda k, y: lam * (y - best) + 0.3 * 2.0**-k * off[k], eight, range(11))
+    run = minimize(h, np.zeros(25), eps=1e-2, rng=0, radius=float(np.linalg.norm(best)))
+    assert run.success
+    assert lam @ (run.y - best) ** 2 / 2 <= 1e-2
+
+
 def test_a_finest_level_that_is_exact_is_minimized_to_the_end():
     h = Hierarchy(level, eight, range(4), exact=True)
     best = np.linalg.solve(np.diag(LAM), LAM - 0.2 * 2.0**-3 * OFF[3])
