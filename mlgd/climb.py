@@ -58,7 +58,7 @@ def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> 
     if state.gradient is None:
         run.begin()
         yield
-    while run.step():
+    while not state.message and run.step():  # the file of a run that has ended has one
         yield
 
 

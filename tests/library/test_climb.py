@@ -162,3 +162,10 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_bits(tmp_path):
         run = minimize(H, ZERO, eps=1e-3, rng=3, checkpoint=path)
         assert np.array_equal(run.y, whole.y)
         assert (run.cost, run.decisions) == (whole.cost, whole.decisions)
+
+
+def test_a_finished_run_called_again_pays_nothing(tmp_path):
+    first, again = (minimize(H, ZERO, eps=1e-3, rng=3, checkpoint=tmp_path / "a") for _ in "ab")
+    assert np.array_equal(first.y, again.y)
+    assert (first.cost, first.message, first.status) == (again.cost, again.message, again.status)
+    assert (first.promise, first.decisions) == (again.promise, again.decisions)
