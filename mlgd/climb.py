@@ -19,10 +19,9 @@ import numpy as np
 
 from .bill import Bill, State, Stop
 from .hierarchy import LevelError
-from .remainder import LOST, PRODUCTS, Remainder
+from .remainder import LOST, PRODUCTS, SHARE, Remainder
 from .solvers import advance, dot, inverse, keep, norm, search
 
-SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
 COARSE = 0.25  # of the first increment: the gradient at which the first level is solved
 PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
@@ -133,12 +132,6 @@ class Ascent(Remainder):
         s.memo["lost"] += not self.rough
         return self.slow()
 
-    @property
-    def base(self) -> int:
-        """The rank whose curvature steps on this level take."""
-        j = self.affordable(SHARE * self.price[self.s.level])
-        return min(self.s.memo["base"], self.s.level) if j is None else j
-
     def slow(self) -> bool:
         """Finer curvature if that costs less than the next level; up if errors count; L-BFGS else."""
         s, i, j, tail, aim = self.s, self.s.level, self.s.look["rank"], self.tail, self.aim
@@ -197,7 +190,8 @@ class Ascent(Remainder):
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, last = self.s, self.s.level == self.top
         s.estimate = self.whole(self.now)
-        enough = s.pairs and (len(s.worths) > 1 or (last and not self.tail))
+        seen = s.pairs or (self.exact and not s.gradient.any())
+        enough = seen and (len(s.worths) > 1 or (last and not self.tail))
         if enough and s.estimate <= self.aim:
             finer = 0 if self.expensive else self.affordable(SHARE * self.bill.total) or 0
             sure = s.look is not None and (self.rough or s.look["rank"] >= finer)

@@ -19,6 +19,7 @@ AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level
 TIGHT, EXPENSIVE = 0.9, 8.0  # where one costs eight times the last, less margin is bought
 HIDDEN = 3.0  # times the loss seen where curvature is not resolved: what may hide there
 ROUGH = 0.004  # of an increment's square: errors that jump by more prove nothing at a zero
+SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
 LOST = 6  # steps refused in a row: Lanczos is not asked again, and nothing is promised
 PRODUCTS = 120  # per step, at most: enough for condition numbers of 1e4
 
@@ -63,6 +64,12 @@ class Remainder:
         s, n = self.s, self.s.memo["products"]
         fits = [j for j in range(s.memo["base"], s.level + 1) if n * self.price[j] <= limit]
         return max(fits) if fits and s.memo["reach"] and s.memo["lost"] < LOST else None
+
+    @property
+    def base(self) -> int:
+        """The rank whose curvature steps on this level take."""
+        j = self.affordable(SHARE * self.price[self.s.level])
+        return min(self.s.memo["base"], self.s.level) if j is None else j
 
     def weigh(self, v: np.ndarray, j: int, own: list | tuple = (), finely=False) -> dict:
         """What v means at y by the curvature of rank j, corrected by steps here: loss and step.
@@ -133,10 +140,12 @@ class Remainder:
     def now(self) -> float:
         """The loss that is left by the level asked: by Lanczos, or by pairs and the last gains."""
         s = self.s
+        if not s.gradient.any():
+            return 0.0
         if s.look is not None:
             return s.look["loss"]
         if not s.pairs:
-            return math.inf if s.gradient.any() else 0.0
+            return math.inf
         seen = dot(s.gradient, inverse(s.pairs, s.gradient)) / 2
         return s.memo["short"] * max(seen, sum(s.gains[-3:]) / 3, 0.0)
 

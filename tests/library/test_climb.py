@@ -169,3 +169,12 @@ def test_a_finished_run_called_again_pays_nothing(tmp_path):
     assert np.array_equal(first.y, again.y)
     assert (first.cost, first.message, first.status) == (again.cost, again.message, again.status)
     assert (first.promise, first.decisions) == (again.promise, again.decisions)
+
+
+def test_a_minimizer_that_is_hit_exactly_or_started_from_is_done():
+    h = Hierarchy(lambda k, y: y - 1.0, [1.0], [0], exact=True)
+    for start, promise in ((np.zeros(3), "estimate"), (np.ones(3), "none")):
+        run = minimize(h, start, eps=0.01)
+        assert (run.status, run.promise) == ("done", promise)
+        assert run.estimate <= 0.001
+        assert np.array_equal(run.y, np.ones(3))
