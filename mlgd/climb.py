@@ -83,9 +83,11 @@ class Ascent(Remainder):
                 error = s.memo["flow"] * tail * self.falls()[0] ** (2 * (i - s.level))
                 if self.eps / 3 + error <= aim:
                     return self.flow(i, error)
-        goal = aim - tail if tail <= 0.95 * aim else tail / 2 if math.isfinite(tail) else 0.02 * aim
+        solved = self.now <= (tail / 2 if math.isfinite(tail) else 0.02 * aim)
+        if tail <= 0.95 * aim:
+            solved = self.whole(self.now) <= aim
         coarse = not s.level and norm(s.gradient) <= COARSE * s.memo["error"]
-        if coarse or s.memo.get("stalled") or self.now <= goal:
+        if coarse or solved or s.memo.get("stalled"):
             return self.decide()
         return self.quasi() if s.look is None else self.newton()
 

@@ -178,3 +178,10 @@ def test_a_minimizer_that_is_hit_exactly_or_started_from_is_done():
         assert (run.status, run.promise) == ("done", promise)
         assert run.estimate <= 0.001
         assert np.array_equal(run.y, np.ones(3))
+
+
+def test_it_steps_until_what_is_left_and_errors_beyond_fit_together():
+    h = Hierarchy(lambda k, y: y - 1 + 2.0**-k, lambda k: 4.0**k, range(6))
+    run = minimize(h, np.zeros(3), eps=0.01)
+    assert run.success
+    assert ((run.y - 1) ** 2).sum() / 2 <= 0.002
