@@ -238,6 +238,7 @@ class Ascent(Remainder):
 
     def up(self) -> bool:
         """One gradient of the next level: the increment, its weight, and what to step by."""
+        self.back(self.s.level + 1)
         s, before, steps = self.s, self.s.gradient, len(self.s.gains)
         s.level += 1
         s.gradient = self.at(s.level)

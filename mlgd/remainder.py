@@ -51,6 +51,22 @@ class Remainder:
         x.flags.writeable = False
         self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g}
 
+    def back(self, i: int) -> None:
+        """Where the finer level of rank i has no value at y, go half of the way to the start, up to six times."""
+        s, x, halves = self.s, self.s.y, 0
+        while str(i) not in s.known:
+            try:
+                there = self.bill.value(self.levels[i], x, "gradients")
+            except LevelError as error:
+                x, halves = (s.start + x) / 2, halves + 1
+                if error.__cause__ or halves > 6 or np.array_equal(s.y, s.start):
+                    raise  # an error of its own, or no way back
+                continue
+            if halves:
+                self.move(x, self.bill.value(self.levels[s.level], x, "gradients"))
+                s.decide(f"level {self.levels[i]} has no value at y: {halves} times half-way back")
+            s.known[str(i)] = there
+
     def take(self, gain: float) -> None:
         """The last move is for good."""
         s = self.s

@@ -185,3 +185,13 @@ def test_it_steps_until_what_is_left_and_errors_beyond_fit_together():
     run = minimize(h, np.zeros(3), eps=0.01)
     assert run.success
     assert ((run.y - 1) ** 2).sum() / 2 <= 0.002
+
+
+def test_a_finer_level_without_a_value_at_y_is_asked_closer_to_the_start():
+    def level(k, y):
+        return y - 1 - 3 * 2.0**-k if (y < 1.3 + 2.0**-k).all() else y * np.nan
+
+    run = minimize(Hierarchy(level, lambda k: 2.0**k, range(10)), np.zeros(3), eps=1e-3)
+    assert run.success
+    assert any("half-way back" in sentence for sentence in run.decisions)
+    assert ((run.y - 1) ** 2).sum() / 2 <= 1e-3
