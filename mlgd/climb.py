@@ -288,7 +288,8 @@ class Ascent(Remainder):
             return False
         if math.isinf(s.estimate) or not s.pairs:
             about = f"nothing is known of the loss ({doubt or 'errors do not fall'})"
-        s.message = f"eps = {self.eps:g} is missed: {about}; errors beyond cost {self.tail:.2g}"
+        word = "is" if s.estimate > self.eps else "may be"  # estimates are off by a factor
+        s.message = f"eps = {self.eps:g} {word} missed: {about}; errors beyond cost {self.tail:.2g}"
         g = None if np.array_equal(s.y, s.start) else self.tried(s.level, s.start, "gradients")
         if g is not None and dot(g + s.gradient, s.y - s.start) > 0:
             s.y, s.estimate = s.start, math.nan
