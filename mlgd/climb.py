@@ -83,7 +83,8 @@ class Ascent(Remainder):
                 error = s.memo["flow"] * tail * self.falls()[0] ** (2 * (i - s.level))
                 if self.eps / 3 + error <= aim:
                     return self.flow(i, error)
-        solved = self.now <= (tail / 2 if math.isfinite(tail) else 0.02 * aim)
+        share = TOLD if s.level == self.top else 0.5  # no level comes after the finest to mend it
+        solved = self.now <= (share * tail if math.isfinite(tail) else 0.02 * aim)
         if tail <= 0.95 * aim:
             solved = self.whole(self.now) <= aim
         coarse = not s.level and norm(s.gradient) <= COARSE * s.memo["error"]
@@ -139,7 +140,7 @@ class Ascent(Remainder):
         s, i, j, tail, aim = self.s, self.s.level, self.s.look["rank"], self.tail, self.aim
         up = self.price[i + 1] if i < self.top and tail > 0.95 * aim else math.inf
         finer = self.price[i] + s.memo["products"] * self.price[min(j + 1, i)]
-        if self.rough or (tail > aim and tail >= self.now / 4):
+        if self.rough or (i < self.top and tail > aim and tail >= self.now / 4):
             s.memo["stalled"] = True
         elif j < i and s.memo["lost"] < LOST and finer <= up:
             s.memo["base"] = j + 1

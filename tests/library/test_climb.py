@@ -195,3 +195,10 @@ def test_a_finer_level_without_a_value_at_y_is_asked_closer_to_the_start():
     assert run.success
     assert any("half-way back" in sentence for sentence in run.decisions)
     assert ((run.y - 1) ** 2).sum() / 2 <= 1e-3
+
+
+def test_the_finest_level_is_minimized_before_eps_is_missed():
+    run = minimize(Hierarchy(level, lambda k: 2.0**k, range(5)), ZERO, eps=1e-4)
+    best = 1 - 0.2 * 2.0**-4 * OFF[4] / LAM
+    assert run.status == "missed"
+    assert LAM @ (run.y - best) ** 2 / 2 <= loss(best) / 50
