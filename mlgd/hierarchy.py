@@ -80,8 +80,7 @@ class Hierarchy:
 
     def before(self, k: int) -> int | None:
         """The level before k, or None at the first (whose predecessor is the zero function)."""
-        i = self._index(k)
-        return self.levels[i - 1] if i else None
+        return (None, *self.levels)[self._index(k)]
 
     def step_cost(self, k: int) -> float:
         """The price of one increment: two evaluations, at the first level one."""
@@ -245,10 +244,11 @@ def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
     """Prices as a function of the level: from a function, a dict, or a list in the order of the levels."""
     if np.shape(cost) == (len(levels),):
         cost = dict(zip(levels, cost, strict=True))
+    if np.ndim(cost) == 1:
+        raise ValueError(f"cost has {len(cost)} prices for {len(levels)} levels: give one for each")
     if not isinstance(cost, Mapping):
-        return function(
-            "cost(k), the price of one evaluation, or one price per level in a list or dict", cost
-        )
+        what = "cost(k), the price of one evaluation, or one price per level in a list or dict"
+        return function(what, cost)
     if missing := [k for k in levels if k not in cost]:
         raise ValueError(f"cost must have a price for every level; got none for {missing}")
     return {k: cost[k] for k in levels}.__getitem__
