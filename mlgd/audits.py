@@ -284,6 +284,6 @@ def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
     if a.increment[0] > 3 * accuracy[0]:
         yield (
             f"the coarsest level has norm {a.increment[0]:.3g}, above 3 x its accuracy "
-            f"{accuracy[0]:.3g}: draw it always (the default), the paper's own probability for it "
-            "is unsafe here"
+            f"{accuracy[0]:.3g}: draw it always (a telescope's default), in a descent with "
+            "probability at least 4 beta eta (as plans do)"
         )

@@ -16,7 +16,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (2219, 13),
-    "mlgd/book/*.py": (1845, 13),
+    "mlgd/book/*.py": (1846, 13),
     "tests/**/*.py": (8270, 999),
 }
 CELLS = {"book/*.ipynb": 2000, "book/audit/*.ipynb": 4250}  # lines of code cells

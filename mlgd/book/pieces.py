@@ -161,7 +161,8 @@ def costs(heat: HeatSource, chapter: str) -> Html:
     unit, lines, plain = one_gradient(heat), [], []
     for name, changed, price in COSTS[: last + 1]:
         paid = price(heat)
-        cells = (changed, f"{paid:.1e}", f"{paid / unit:,.2f}")
+        share = f"{paid / unit:,.2f}" if paid >= unit / 100 else f"{paid / unit:.0e}"
+        cells = (changed, f"{paid:.1e}", share)
         mark = "b" if name == chapter else "span"
         lines.append("<tr>" + "".join(f"<td><{mark}>{c}</{mark}></td>" for c in cells) + "</tr>")
         plain.append("  ".join(cells))

@@ -120,7 +120,8 @@ def test_each_warning_has_its_cause_and_its_remedy():
     far = made(halves, prices, gradient=lambda y: 100.0 * y)
     report = audit(far, y, reference=lambda y: 100.0 * y)
     assert warned(
-        report, "draw it always (the default), the paper's own probability for it is unsafe here"
+        report,
+        "draw it always (a telescope's default), in a descent with probability at least 4 beta eta",
     )
 
 
