@@ -17,7 +17,7 @@ PARTS = {  # the files of a part: at most so many lines, in at most so many file
     "mlgd/*.py": (4050, 16),
     "mlgd/experiment/*.py": (2219, 13),
     "mlgd/book/*.py": (1846, 13),
-    "tests/**/*.py": (8270, 999),
+    "tests/**/*.py": (8190, 999),
 }
 CELLS = {"book/*.ipynb": 2000, "book/audit/*.ipynb": 4250}  # lines of code cells
 DATA = 242  # KB under book/data

@@ -45,4 +45,4 @@ def test_a_broken_example_is_noticed():
 
 def test_the_page_shows_signatures_without_types():
     shown = repr(reference("minimize"))
-    assert shown.startswith("minimize(h, y0, plan=None, *, eps=None, rng=None")
+    assert shown.startswith("minimize(h, y0, plan=None, *, eps=None, radius=None, rng=None")
