@@ -14,12 +14,12 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (4050, 16),
-    "mlgd/experiment/*.py": (2219, 13),
-    "mlgd/book/*.py": (1846, 13),
-    "tests/**/*.py": (8190, 999),
+    "mlgd/*.py": (4150, 16),
+    "mlgd/experiment/*.py": (2400, 13),
+    "mlgd/book/*.py": (1900, 13),
+    "tests/**/*.py": (8350, 999),
 }
-CELLS = {"book/*.ipynb": 2000, "book/audit/*.ipynb": 4250}  # lines of code cells
+CELLS = {"book/*.ipynb": 2400, "book/audit/*.ipynb": 4250}  # lines of code cells
 DATA = 242  # KB under book/data
 SCRIPTS = 300  # lines of the pages' own scripts
 
