@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
 
@@ -68,7 +67,7 @@ class Bill:
     def __init__(self, h: Hierarchy, max_cost: float | None = None):
         self.h, self.limit, self.total = h, math.inf if max_cost is None else max_cost, 0.0
         self.price = {k: float(h.cost(k)) for k in h.levels}
-        self.counts = defaultdict(lambda: dict.fromkeys(h.levels, 0))  # by purpose, then by level
+        self.counts: dict[tuple[str, int], int] = defaultdict(int)  # by purpose and level
         self.accuracy = {k: float(h.accuracy(k)) for k in h.levels}
         self.broken = ""  # two levels that were seen to break their declared accuracies
         self.start = self.opening = self.there = None  # see `open`
@@ -90,31 +89,29 @@ class Bill:
         """What the budget still pays for."""
         return self.limit - self.total
 
-    def afford(self, levels: Sequence[int]) -> None:
-        """End the run here if these evaluations would pass the budget."""
-        if self.total + sum(self.price[k] for k in levels) > self.limit:
-            raise Stop(
-                "budget",
-                f"the next evaluation would pass max_cost = {self.limit:g}: raise max_cost or eps",
-            )
+    def afford(self, price: float) -> None:
+        """End the run here if that price would pass the budget."""
+        if self.total + price > self.limit:
+            why = f"the next evaluation would pass max_cost = {self.limit:g}"
+            raise Stop("budget", f"{why}: raise max_cost or eps")
 
     def value(self, k: int, y: np.ndarray, purpose: str = "steps", fresh: bool = True):
-        """A_k(y), paid for and checked; one that is not `fresh` is used before the next is bought."""
-        total = self.total + self.price[k]
-        if total > self.limit:
-            self.afford([k])
-        self.counts[purpose][k] += 1
-        self.total = total
+        """A_k(y), paid for and checked; if not `fresh` it is used before the next is bought."""
+        price = self.price[k]
+        if self.total + price > self.limit:
+            self.afford(price)
+        self.counts[purpose, k] += 1
+        self.total += price
         if y is self.start and k == self.opening:
             self.start = None
             return self.there.copy()  # a fingerprint keeps it
         return taken(self.h.evaluate, k, y, fresh)
 
-    def values(self, levels: Sequence[int], y: np.ndarray, purpose: str = "steps") -> list:
+    def values(self, levels: Sequence[int], y: np.ndarray) -> list[np.ndarray]:
         """Several levels at one point, from coarse to fine, all of them or none; and watched."""
         if self.limit < math.inf:
-            self.afford(levels)
-        values = [self.value(k, y, purpose) for k in levels]
+            self.afford(sum(self.price[k] for k in levels))
+        values = [self.value(k, y) for k in levels]
         if not self.broken:
             self._watch(levels, values)
         return values
@@ -137,29 +134,24 @@ class Bill:
     @property
     def content(self) -> dict:
         """What a checkpoint keeps of it."""
-        counts = {purpose: [*n.values()] for purpose, n in self.counts.items()}
+        counts = [[*key, n] for key, n in self.counts.items()]
         return {"total": self.total, "counts": counts, "broken": self.broken}
 
     @content.setter
     def content(self, kept: dict) -> None:
         self.total, self.broken = kept["total"], kept["broken"]
-        for purpose, counts in kept["counts"].items():
-            self.counts[purpose] = dict(zip(self.h.levels, counts, strict=True))
+        self.counts.update({(purpose, k): n for purpose, k, n in kept["counts"]})
 
     @property
     def paid(self) -> dict:
         """What a result says of it: the price, by level and by purpose, and the evaluations."""
-        price, counts = self.price, self.counts
-        evaluations = {k: sum(n[k] for n in counts.values()) for k in price}
-        return {
-            "cost": self.total,
-            "cost_by_level": {k: n * price[k] for k, n in evaluations.items()},
-            "cost_by_purpose": {
-                purpose: sum(n * price[k] for k, n in by_level.items())
-                for purpose, by_level in counts.items()
-            },
-            "evaluations": evaluations,
-        }
+        number, purposes = dict.fromkeys(self.price, 0), defaultdict(float)
+        for (purpose, k), n in self.counts.items():
+            number[k] += n
+            purposes[purpose] += n * self.price[k]
+        by_level = {k: n * self.price[k] for k, n in number.items()}
+        paid = {"cost": self.total, "cost_by_level": by_level, "cost_by_purpose": dict(purposes)}
+        return paid | {"evaluations": number}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,13 +212,12 @@ class Result:
         """The number of evaluations, all levels together."""
         return sum(self.evaluations.values())
 
-    def _rows(self) -> list[tuple[str, str]]:
-        rows = []
-        if not math.isnan(self.fun):
-            rows.append(("loss", f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y"))
+    def __repr__(self) -> str:
+        rows = [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
         if not math.isnan(self.estimate):
-            rows.append(("estimate", f"{self.estimate:.4g} above the minimum"))
-        rows += [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
+            rows.insert(0, ("estimate", f"{self.estimate:.4g} above the minimum"))
+        if not math.isnan(self.fun):
+            rows.insert(0, ("loss", f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y"))
         rows.append(("price", f"{self.cost:.4g} for {self.nfev} evaluations, {self.steps} steps"))
         for k, n in self.evaluations.items():
             if n:
@@ -238,15 +229,9 @@ class Result:
             rows.append(("decided", f"{hidden} more in .decisions"))
         rows += [("decided", sentence) for sentence in self.decisions[-SHOWN:]]
         with np.printoptions(threshold=6, edgeitems=2, precision=4):
-            return [*rows, ("y", f"shape {self.y.shape}, {self.y}".replace("\n", ""))]
-
-    def __repr__(self) -> str:
-        return "\n".join(["Result", *(f"{name:>14s}  {text}" for name, text in self._rows())])
+            rows.append(("y", f"shape {self.y.shape}, {self.y}".replace("\n", "")))
+        return "\n".join(["Result", *(f"{name:>14s}  {text}" for name, text in rows)])
 
     def __str__(self) -> str:
-        # seconds differ from run to run: what a notebook displays, repr and HTML, leaves them out
+        # seconds differ from run to run: what a notebook displays, the repr, leaves them out
         return f"{self!r}\n{'seconds':>14s}  {self.seconds:.3g}"
-
-    def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._rows())
-        return f"<table>{''.join(rows)}</table>"

@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 
 from .bill import Bill, Result, State
-from .checkpoint import Checkpoint, Progress, Run, digest
+from .checkpoint import Progress, Run, found
 from .climb import Climb, climb
-from .hierarchy import Hierarchy, generator, positive
+from .hierarchy import Hierarchy, function, positive
 from .plans import Plan
 from .telescope import Telescope
 
@@ -67,8 +67,13 @@ def minimize(
         None if given is None else positive(name, given)
         for name, given in (("eps", eps), ("radius", radius), ("max_cost", max_cost))
     )
-    file = None if checkpoint is None else Checkpoint(checkpoint)
-    start, bill, seeded, rng = h.point(y0), Bill(h, max_cost), rng is not None, generator(rng)
+    kept = None if checkpoint is None else found(checkpoint)
+    start, bill, seeded, rng = (
+        h.point(y0),
+        Bill(h, max_cost),
+        rng is not None,
+        np.random.default_rng(rng),
+    )
     start.flags.writeable = False
     coins = rng.bit_generator.state
     if plan is None:
@@ -82,39 +87,35 @@ def minimize(
         bill.accuracy |= plan.accuracies or {}
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
         run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
-    if file is not None:
+    if kept is not None:
         chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
-        fingerprint = {
+        beginning = {
             "set of levels": list(h.levels),
             "list of prices": list(bill.price.values()),
-            "plan": digest(repr(chosen)),
+            "plan": repr(chosen),
             "eps or radius": repr((eps, radius)),
             "start": start,
             "gradient there": bill.there,
-            "seed": digest(repr(coins)) if seeded else None,
+            "seed": repr(coins) if seeded else None,
         }
-        run.resume(file, fingerprint)
+        run.resume(checkpoint, beginning, kept)
     if plan is None:
         return run.go(climb(bill, run.state, eps, radius), progress)
-    steps = run.state.steps(bill, plan, telescopes, rng)
-    return run.go(steps, progress, total=plan.steps)
+    return run.go(run.state.steps(bill, plan, telescopes, rng), progress, total=plan.steps)
 
 
 def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None) -> None:
     """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
-
-    def check(name: str, fine: bool, what: str, given, hint: str = "") -> None:
-        if not fine:
-            kind = type(given).__name__
-            raise TypeError(f"{name} must be a {what}; got a value of type {kind}{hint}")
-
-    hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
-    check("the first argument", isinstance(h, Hierarchy), "Hierarchy", h, hint)
-    made = "make one with mlgd.plan(problem, eps)"
-    hint = ": give its .best" if hasattr(plan, "best") else f": {made}"
-    check("plan", plan is None or isinstance(plan, Plan), "Plan", plan, hint)
+    if not isinstance(h, Hierarchy):
+        hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
+        got = f"got a value of type {type(h).__name__}"
+        raise TypeError(f"the first argument must be a Hierarchy; {got}{hint}")
+    if not isinstance(plan, Plan | None):
+        hint = "give its .best" if hasattr(plan, "best") else "make one, mlgd.plan(problem, eps)"
+        raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}: {hint}")
     for name, given in functions.items():
-        check(name, given is None or callable(given), "function", given)
+        if given is not None:
+            function(f"{name}(y)", given)
 
 
 # --- the methods of a plan ---
@@ -154,12 +155,12 @@ class Planned(State):
 def _drawn(telescope: Telescope, hits: np.ndarray, bill: Bill, y: np.ndarray) -> np.ndarray:
     """As `telescope.combine`, in place: what was bought is ours."""
     levels, weights = telescope.recipe(hits)
-    total, *others = bill.values(levels, y) or [np.zeros_like(y)]
-    total *= weights[0] if weights else 0.0
-    for weight, value in zip(weights[1:], others, strict=True):
+    if not levels:
+        return np.zeros_like(y)
+    values = bill.values(levels, y)
+    for weight, value in zip(weights, values, strict=True):
         value *= weight
-        total += value
-    return total
+    return sum(values[1:], start=values[0])
 
 
 @dataclass
@@ -180,19 +181,15 @@ class Descent(Planned):
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
         total, mass = self.sums or (np.zeros_like(self.y), 0.0)
-        y, total, spare = self.y, total.copy(), np.empty_like(total)
+        y = self.y
         for _, draw in self.draws(bill, plan, telescopes, rng):
             move = eta * draw(y)
             after = np.subtract(y, move, move)  # a new array: a user may keep the points seen
             after.flags.writeable = False
             if self.step >= opens:
                 point = after if tail else y
-                if decay == 1.0:
-                    np.add(total, point, spare)
-                else:
-                    np.multiply(total, decay, spare)
-                    spare += point
-                total, spare, mass = spare, total, 1.0 + mass * decay
+                total = total + point if decay == 1.0 else decay * total + point
+                mass = 1.0 + mass * decay
                 self.sums = total, mass  # at once: an interrupt finds the sums of whole steps
             self.y = y = after
             yield

@@ -1,38 +1,26 @@
-"""Ready-made hierarchies: the dyadic ones of the proofs, and the heat source that runs through the book."""
+"""Ready-made hierarchies: the dyadic ones of the proofs, and the heat source of the whole book."""
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .hierarchy import Hierarchy, function, positive
 
-if TYPE_CHECKING:
-    from .plans import Problem
-
-
-def _dyadic(gradient, evaluate, gamma, c, levels) -> Hierarchy:
-    function("gradient(y), exact", gradient)
-    gamma, c = positive("gamma", gamma), positive("c", c)
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
-
 
 def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -> Hierarchy:
-    """An exact gradient seen through fixed-point arithmetic: level k rounds to a grid that keeps the error <= 2^-k.
+    """An exact gradient in fixed-point arithmetic: the grid of level k keeps the error <= 2^-k.
 
     >>> h = rounded(lambda y: y, gamma=3, c=1, levels=range(1, 4))
     >>> h.evaluate(1, np.array([0.3])), h.evaluate(3, np.array([0.3])), h.cost(3)
     (array([0.]), array([0.25]), 512.0)
     """
 
-    def evaluate(k, y):
-        g = gradient(y)
+    def approximate(k, g):
         grid = 2.0 * 2.0**-k / math.sqrt(g.size)
         return grid * np.round(g / grid)
 
-    return _dyadic(gradient, evaluate, gamma, c, levels)
+    return _dyadic(gradient, approximate, gamma, c, levels)
 
 
 def biased(
@@ -43,49 +31,35 @@ def biased(
     direction=None,
     alternate=False,
 ) -> Hierarchy:
-    """The worst case of the paper's Assumption 1: every level is off by exactly 2^-k along one unit direction.
+    """The worst case of the paper's Assumption 1: level k is off by 2^-k along one direction.
 
-    With `alternate` the sign flips from level to level, so that increments reach their bound 3 * 2^-k too.
+    With `alternate` the sign flips from level to level: increments reach their bound 3 * 2^-k too.
 
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
     >>> h.evaluate(1, np.zeros(1)), h.evaluate(3, np.zeros(1))
     (array([0.5]), array([0.125]))
     """
     if direction is not None and not np.any(direction):
-        raise ValueError(
-            "direction must not be zero: give the vector along which every level is off"
-        )
+        raise ValueError("direction must not be zero: every level is off along it")
 
-    def evaluate(k, y):
-        u = np.ones_like(y) if direction is None else np.asarray(direction, float)
+    def approximate(k, g):
+        u = np.ones_like(g) if direction is None else np.asarray(direction, float)
         sign = -1.0 if alternate and k % 2 else 1.0
-        return gradient(y) + (sign * 2.0**-k / np.linalg.norm(u)) * u
+        return g + (sign * 2.0**-k / np.linalg.norm(u)) * u
 
-    return _dyadic(gradient, evaluate, gamma, c, levels)
+    return _dyadic(gradient, approximate, gamma, c, levels)
 
 
-def series(
-    gradient: Callable, gamma: float, c: float, levels: Sequence[int], terms: int = 40
-) -> Hierarchy:
-    """A truncated series: level k leaves out the terms 2^-j cos(j y)/sqrt(d), j > k, of a gradient known by its series.
-
-    >>> h = series(lambda y: y, gamma=3, c=1, levels=range(1, 6))
-    >>> [float(np.abs(h.evaluate(k, np.ones(1)) - 1).round(3)[0]) <= 2.0**-k for k in h.levels]
-    [True, True, True, True, True]
-    """
-    if not (isinstance(terms, Integral) and terms >= 0):
-        raise ValueError(f"terms must be a whole number, at least 0; got {terms!r}")
-
-    def evaluate(k, y):
-        return gradient(y) - sum(
-            2.0**-j * np.cos(j * y) / math.sqrt(y.size) for j in range(k + 1, k + 1 + terms)
-        )
-
-    return _dyadic(gradient, evaluate, gamma, c, levels)
+def _dyadic(gradient, approximate, gamma, c, levels) -> Hierarchy:
+    """Levels approximate(k, gradient(y)), at the prices of the paper's Assumption 1."""
+    function("gradient(y), exact", gradient)
+    gamma, c = positive("gamma", gamma), positive("c", c)
+    evaluate = lambda k, y: approximate(k, gradient(y))  # noqa: E731
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
 
 
 class HeatSource:
-    """The book's running example: sixteen heat sources found from sensor readings, gradient by adjoint.
+    """The book's running example: sixteen heat sources found from sensor readings.
 
     u_t = Laplace(u) + source on the unit square, zero on the boundary and at time 0; q holds the
     strengths of a 4 x 4 grid of bumps; 7 x 7 sensors read u at two times. Level k is implicit Euler
@@ -109,16 +83,13 @@ class HeatSource:
 
     def __init__(self, levels: Sequence[int] = range(3, 14)):
         if min(levels) < 3:
-            raise ValueError(
-                f"the sensors lie on the grids of levels 3 and finer; got {min(levels)}"
-            )
-        exact = self._map(None)
-        truth = np.zeros((4, 4))
+            raise ValueError(f"sensors lie on the grids of levels 3 and finer; got {min(levels)}")
+        exact, truth = self._map(None), np.zeros((4, 4))
         truth[1, 1], truth[1, 2], truth[2, 3] = 1.0, 0.6, 0.8
         clean = exact @ truth.ravel()
         noise = np.random.default_rng(0).standard_normal(clean.size)
         self.data = clean + 1e-3 * np.abs(clean).max() * noise
-        self.truth, self.start = truth.ravel(), np.zeros(16)
+        self.start = np.zeros(16)
         self.hessian, self.offset = self._normal(exact)
         self.minimizer = np.linalg.solve(self.hessian, self.offset)
         self.mu, self.beta = np.linalg.eigvalsh(self.hessian)[[0, -1]].tolist()
@@ -126,15 +97,12 @@ class HeatSource:
         tables = {k: self._normal(self._map(k)) for k in levels}
         self.errors = {k: self._error(*table) for k, table in tables.items()}
         self.eps = 0.01 * self.loss(self.start)  # the target of every chapter
-        self.hierarchy = Hierarchy(
-            lambda k, q: tables[k][0] @ q - tables[k][1],
-            lambda k: 7 * 8.0**k,
-            levels,
-            self.errors.__getitem__,
-        )
+        evaluate = lambda k, q: tables[k][0] @ q - tables[k][1]  # noqa: E731
+        prices = [7 * 8.0**k for k in levels]
+        self.hierarchy = Hierarchy(evaluate, prices, levels, self.errors.__getitem__)
 
     @property
-    def problem(self) -> "Problem":
+    def problem(self):
         """What a plan needs; c from the level whose price lies highest above the law of prices."""
         from .plans import Problem
 
@@ -146,7 +114,7 @@ class HeatSource:
         return self.hessian @ q - self.offset
 
     def loss(self, q: np.ndarray) -> float:
-        """The loss above its minimum, without discretization: it judges a run and is no part of one."""
+        """The loss above its minimum, without discretization: it judges runs."""
         e = q - self.minimizer
         return float(e @ self.hessian @ e) / 2
 
@@ -161,7 +129,7 @@ class HeatSource:
         return float(np.linalg.norm(there) + 2 * self.d0 * change)
 
     def _map(self, k: int | None) -> np.ndarray:
-        """From strengths to readings, by the sine modes; k = None: space and time not discretized."""
+        """From strengths to readings, by the sine modes; k = None: without discretization."""
         n = 4 * self.MODES if k is None else 2**k
         j = np.arange(1, min(n - 1, self.MODES) + 1)
         x = np.arange(1, n) / n

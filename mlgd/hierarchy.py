@@ -1,8 +1,9 @@
 """What can be bought: levels of a gradient, their accuracy and their price.
 
-The paper's Assumption 1 (dyadic hierarchy): algorithms A_k with ||A_k - f|| <= 2^-k at price c^gamma 2^(gamma k).
-Here levels, accuracies and prices are free; the dyadic case is the default. Evaluations are taken as they come and
-never trusted: whatever numpy can read is copied into a float array of the point's shape, or refused by level.
+The paper's Assumption 1 (dyadic hierarchy): algorithms A_k with ||A_k - f|| <= 2^-k at price
+c^gamma 2^(gamma k). Here levels, accuracies and prices are free; the dyadic case is the default.
+Evaluations are taken as they come and never trusted: whatever numpy can read is copied into a
+float array of the point's shape, or refused by level.
 """
 
 import math
@@ -13,9 +14,11 @@ from itertools import pairwise
 
 import numpy as np
 
+FLOAT = np.dtype(float)
+
 
 class LevelError(ValueError):
-    """A level returned something that is not a gradient, raised an exception, or was asked for and does not exist.
+    """A level that returned no gradient, raised an exception, or does not exist.
 
     `level` is the level; an exception of the user's own is its `__cause__`.
     """
@@ -32,13 +35,14 @@ def dyadic(k: int) -> float:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Hierarchy:
-    """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost` the price of one evaluation.
+    """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost` the price of one.
 
-    `evaluate` is deterministic: asked twice for the same level and point, it answers the same (levels that sample
-    freeze their sample). It may return anything that numpy reads, an array of numpy, JAX or torch, a list; it gets y
-    read-only, and what it returns is copied. `cost` is a function of the level, a list in the order of the levels or a
-    dict. `levels` are increasing integers, mesh sizes too. `accuracy(k)` bounds ||A_k - f||; plans need it, and assume
-    2^-k where it is not given. `exact` says that the finest level is the problem itself, f, and not an approximation.
+    `evaluate` is deterministic: asked twice for the same level and point, it answers the same
+    (levels that sample freeze their sample). It may return anything that numpy reads, an array of
+    numpy, JAX or torch, a list; it gets y read-only, and what it returns is copied. `cost` is a
+    function of the level, a list in the order of the levels or a dict. `levels` are increasing
+    integers, mesh sizes too. `accuracy(k)` bounds ||A_k - f||; plans need it, and assume 2^-k where
+    it is not given. `exact` says that the finest level is the problem itself, f.
 
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
     >>> h
@@ -55,32 +59,29 @@ class Hierarchy:
 
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
-        vars(self).update(levels=_integers(self.levels))
-        vars(self).update(cost=_prices(self.cost, self.levels), accuracy=self.accuracy or dyadic)
+        vars(self).update(levels=_integers(self.levels), accuracy=self.accuracy or dyadic)
+        vars(self).update(cost=_prices(self.cost, self.levels))
         function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
-        if not isinstance(self.exact, bool | np.bool_):
-            raise ValueError(f"exact must be True or False; got {shown(self.exact)}")
         for k in self.levels:
             positive(f"the price of level {k}", self.cost(k))
         if self.accuracy is not dyadic:
-            self.accuracies()  # what was declared is checked now; 2^-k only where a plan asks for it
+            self.accuracies()  # what was declared is checked now; 2^-k only where a plan asks
 
     def __repr__(self) -> str:
-        first, last = self.levels[0], self.levels[-1]
-        levels = [*self.levels[:3], "...", last] if len(self.levels) > 5 else self.levels
-        accuracy = "assumed: 2^-k"
-        if self.accuracy is not dyadic:
-            accuracy = f"{self.accuracy(first):.3g} to {self.accuracy(last):.3g}"
-        price = f"{self.cost(first):.3g} to {self.cost(last):.3g}"
-        ends = ", the finest exact" if self.exact else ""
-        said = f"levels {' '.join(map(str, levels))}, price {price}, accuracy {accuracy}{ends}"
+        first, last, assumed = self.levels[0], self.levels[-1], self.accuracy is dyadic
+        levels = self.levels if len(self.levels) <= 5 else (*self.levels[:3], "...", last)
+        ends = [f"{f(first):.3g} to {f(last):.3g}" for f in (self.cost, self.accuracy)]
+        accuracy = ("assumed: 2^-k" if assumed else ends[1]) + ", the finest exact" * self.exact
+        said = f"levels {' '.join(map(str, levels))}, price {ends[0]}, accuracy {accuracy}"
         return f"{type(self).__name__}({said})"
 
     # --- the ladder ---
 
     def before(self, k: int) -> int | None:
         """The level before k, or None at the first (whose predecessor is the zero function)."""
-        return (None, *self.levels)[self._index(k)]
+        if k not in self.levels:
+            raise LevelError(f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k)
+        return (None, *self.levels)[self.levels.index(k)]
 
     def step_cost(self, k: int) -> float:
         """The price of one increment: two evaluations, at the first level one."""
@@ -88,16 +89,16 @@ class Hierarchy:
         return self.cost(k) + (0.0 if previous is None else self.cost(previous))
 
     def accuracies(self) -> np.ndarray:
-        """The accuracy of every level, checked: positive and never growing; zero at a finest level that is exact."""
+        """The accuracy of every level, positive and never growing; zero where it is exact."""
         given = self.accuracy is not dyadic
         name = "accuracy" if given else "accuracy (assumed 2^-k: give accuracy=, or plan on audit)"
-        found = np.array(
-            [positive(f"the {name} of level {k}", self.accuracy(k)) for k in self.levels]
-        )
+        each = [positive(f"the {name} of level {k}", self.accuracy(k)) for k in self.levels]
+        found = np.array(each)
         if (grown := np.flatnonzero(np.diff(found) > 1e-12 * found[:-1])).size:
             raise ValueError(
-                f"accuracy({self.levels[grown[0] + 1]}) is larger than at the level before: accuracy(k) bounds "
-                "the error of level k, which must not grow; order the levels from coarse to fine"
+                f"accuracy({self.levels[grown[0] + 1]}) is larger than at the level before: "
+                "accuracy(k) bounds the error of level k, which must not grow; order the levels "
+                "from coarse to fine"
             )
         found[-1] *= not self.exact
         return found
@@ -109,71 +110,49 @@ class Hierarchy:
         if fine.size:
             return self.levels[fine[0]]
         raise LevelError(
-            f"accuracy {delta:.3g} is needed and the finest level offers {offered[-1]:.3g}: add levels "
-            f"finer than {self.levels[-1]}, or ask for a larger eps"
+            f"accuracy {delta:.3g} is needed and the finest level offers {offered[-1]:.3g}: add "
+            f"levels finer than {self.levels[-1]}, or ask for a larger eps"
         )
 
     def only(self, levels: Iterable[int]) -> "Hierarchy":
         """The ladder of these levels alone; an increment reaches back to the level kept before."""
         levels = _integers(levels)
         for k in levels:
-            self._index(k)
+            self.before(k)
         return self._like(levels=levels, exact=self.exact and levels[-1] == self.levels[-1])
 
     def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
         """The same levels with other accuracies, {level: accuracy}."""
-        missing = [k for k in self.levels if k not in accuracies]
-        if missing:
-            raise ValueError(f"declare needs an accuracy for every level; got none for {missing}")
-        return self._like(accuracy={k: float(accuracies[k]) for k in self.levels}.__getitem__)
+        return self._like(accuracy=_by_level("accuracies", accuracies, self.levels))
 
     def _like(self, **changes) -> "Hierarchy":
         return Hierarchy(**({f.name: getattr(self, f.name) for f in fields(Hierarchy)} | changes))
 
-    def _index(self, k: int) -> int:
-        try:
-            return self.levels.index(k)
-        except ValueError:
-            raise LevelError(
-                f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k
-            ) from None
-
     # --- evaluations ---
 
     def point(self, y: np.ndarray) -> np.ndarray:
-        """A point as a float array of its own, refused if it is no array of finite real numbers; nothing is paid."""
+        """A point as a float array of its own, or a refusal; nothing is paid."""
         try:
-            if np.iscomplexobj(y):
-                raise TypeError(
-                    "complex points have no gradient here: stack real and imaginary parts"
-                )
-            point = np.array(y, dtype=float)
-        except (TypeError, ValueError) as error:
+            point = np.empty(0) if np.iscomplexobj(y) else np.array(y, dtype=float)
+        except (TypeError, ValueError):
+            point = np.empty(0)
+        if not (point.ndim and point.size and np.isfinite(point).all()):
             raise ValueError(
-                f"a point must be an array of numbers; got {shown(y)}: {error}"
-            ) from None
-        if point.ndim == 0 or point.size == 0:
-            what = f"the number {point}" if point.size else "an empty array"
-            raise ValueError(
-                f"a point must be an array with at least one entry; got {what}: one unknown is np.array([x])"
+                "a point must be an array of finite real numbers, np.array([x]) for one of them (complex "
+                f"ones: stack real and imaginary parts); got {shown(y)}"
             )
-        if not np.isfinite(point).all():
-            raise ValueError("the point has a non-finite entry: give finite numbers")
         return point
 
     def value(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y) as a fresh float array of y's shape; a level that returns anything else is refused by name."""
-        self._index(k)
+        """A_k(y) as a fresh float array of y's shape; a level that returns none is named."""
+        self.before(k)
         return taken(self.evaluate, k, y)
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
-        """The increment A_k(y) - A_{k-}(y), k- the level before k; at the first level A_k(y) itself."""
+        """The increment A_k(y) - A_{k-}(y), k- the level before k; at the first A_k(y) itself."""
         previous = self.before(k)
         fine = taken(self.evaluate, k, y)
         return fine if previous is None else fine - taken(self.evaluate, previous, y)
-
-
-FLOAT = np.dtype(float)
 
 
 def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
@@ -191,67 +170,32 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
     if type(raw) is np.ndarray and raw.dtype is FLOAT:
         value = raw.copy() if fresh else raw
     else:
-        value = _converted(raw, k, y.shape)
+        value = _converted(raw, k)
     if value.shape != y.shape:
-        raise LevelError(
-            f"level {k} returned shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate",
-            k,
-        )
-    # vdot is a fifth of isfinite, and unlike dot it does not warn where the square of a large value overflows
+        what = f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
+        raise LevelError(f"level {k} returned {what}", k)
+    # vdot is a fifth of isfinite, and unlike dot it does not warn where a square overflows
     if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        raise LevelError(
-            f"level {k} returned a non-finite value at the point given: mend that level or drop it",
-            k,
-        )
+        what = "a non-finite value at the point given: mend that level or drop it"
+        raise LevelError(f"level {k} returned {what}", k)
     return value
 
 
-def _converted(raw, k: int, shape: tuple[int, ...]) -> np.ndarray:
-    """What a level returned as a new float array; pairs, complex numbers and text are refused with a sentence."""
+def _converted(raw, k: int) -> np.ndarray:
+    """What a level returned as a new float array; a pair, complex numbers, text are refused."""
+    kind, why = f"a {type(raw).__name__} that is no array of real numbers", "entries are no numbers"
     if raw is None:
-        raise LevelError(f"level {k} returned None: return the gradient (no return statement?)", k)
-    if isinstance(raw, tuple) and sorted(np.ndim(part) > 0 for part in raw) == [False, True]:
-        raise LevelError(
-            f"level {k} returned a pair, as (loss, gradient) or (gradient, loss) would be: return the "
-            "gradient alone (give the loss to minimize as loss=)",
-            k,
-        )
-    try:
-        read = np.asarray(raw)
-        if read.dtype.kind not in "fiubO":
-            raise TypeError(f"its entries are of type {read.dtype}")
-        return np.array(read, dtype=float)
-    except Exception as error:  # whatever the object's own conversion raises
-        kind = f"a {type(raw).__name__} that is no array of real numbers ({error})"
-        raise LevelError(f"level {k} returned {kind}: return shape {shape}", k) from error
-
-
-def _integers(levels: Iterable[int]) -> tuple[int, ...]:
-    """Levels as increasing integers; numbers that are not integers are refused, not cut."""
-    try:
-        given = tuple(levels)
-        if any(isinstance(k, bool | np.bool_) for k in given):
-            raise TypeError
-        out = tuple(map(operator.index, given))
-    except TypeError:
-        raise ValueError(f"levels must be integers, as in range(6); got {shown(levels)}") from None
-    if not out or any(b <= a for a, b in pairwise(out)):
-        raise ValueError(f"levels must be increasing integers, at least one; got {shown(levels)}")
-    return out
-
-
-def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
-    """Prices as a function of the level: from a function, a dict, or a list in the order of the levels."""
-    if np.shape(cost) == (len(levels),):
-        cost = dict(zip(levels, cost, strict=True))
-    if np.ndim(cost) == 1:
-        raise ValueError(f"cost has {len(cost)} prices for {len(levels)} levels: give one for each")
-    if not isinstance(cost, Mapping):
-        what = "cost(k), the price of one evaluation, or one price per level in a list or dict"
-        return function(what, cost)
-    if missing := [k for k in levels if k not in cost]:
-        raise ValueError(f"cost must have a price for every level; got none for {missing}")
-    return {k: cost[k] for k in levels}.__getitem__
+        kind, why = "None", "no return statement?"
+    elif isinstance(raw, tuple) and sorted(np.ndim(part) > 0 for part in raw) == [False, True]:
+        kind, why = "a pair, as (loss, gradient) or (gradient, loss) would be", "loss= takes it"
+    else:
+        try:
+            read = np.asarray(raw)
+            if read.dtype.kind in "fiubO":
+                return np.array(read, dtype=float)
+        except Exception as error:  # whatever the object's own conversion raises
+            why = str(error)
+    raise LevelError(f"level {k} returned {kind} ({why}): return the gradient alone", k)
 
 
 # --- what is given by hand, or the sentence that refuses it ---
@@ -265,7 +209,7 @@ def shown(given) -> str:
 
 
 def function(signature: str, given: Callable) -> Callable:
-    """A function, told by its signature and what it returns: `cost(k), the price of one evaluation`."""
+    """A function, told by its signature: `cost(k), the price of one evaluation`."""
     if not callable(given):
         name = signature.split("(")[0]
         raise ValueError(f"{name} must be a function; got {shown(given)}: give {signature}")
@@ -273,6 +217,7 @@ def function(signature: str, given: Callable) -> Callable:
 
 
 def positive(name: str, given: float) -> float:
+    """A positive, finite number."""
     try:
         value = math.nan if isinstance(given, str | bytes | bool) else float(given)
     except (TypeError, ValueError):
@@ -282,19 +227,37 @@ def positive(name: str, given: float) -> float:
     return value
 
 
-def generator(rng) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"rng must be what numpy.random.default_rng takes; got {shown(rng)}: {error}"
-        ) from None
-
-
 def first_level(c: float) -> int:
-    """The paper's k_min: the level before it costs at most one unit, c^gamma 2^(gamma (k_min - 1)) <= 1.
-
-    >>> first_level(0.3)
-    2
-    """
+    """The paper's k_min: the level before it costs at most one unit, (c 2^(k_min-1))^gamma <= 1."""
     return math.floor(-math.log2(positive("c", c))) + 1
+
+
+def _integers(levels: Iterable[int]) -> tuple[int, ...]:
+    """Levels as increasing integers; numbers that are not integers are refused, not cut."""
+    try:
+        out = tuple(map(operator.index, levels))
+    except TypeError:
+        out = ()
+    if not out or any(b <= a for a, b in pairwise(out)):
+        why = f"levels must be increasing integers, as in range(6); got {shown(levels)}"
+        raise ValueError(why)
+    return out
+
+
+def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
+    """Prices as a function of the level: from a function, a dict, or a list in their order."""
+    if np.ndim(cost) == 1:
+        if len(cost) != len(levels):
+            why = f"cost has {len(cost)} prices for {len(levels)} levels: give one for each"
+            raise ValueError(why)
+        cost = dict(zip(levels, cost, strict=True))
+    if isinstance(cost, Mapping):
+        return _by_level("cost", cost, levels)
+    return function("cost(k), the price of one evaluation, or a list or dict of prices", cost)
+
+
+def _by_level(name: str, given: Mapping[int, float], levels: tuple[int, ...]) -> Callable:
+    """A table as a function of the level (one that can be pickled)."""
+    if missing := [k for k in levels if k not in given]:
+        raise ValueError(f"{name} must have an entry for every level; got none for {missing}")
+    return {k: given[k] for k in levels}.__getitem__

@@ -1,8 +1,9 @@
-"""The small-step limit, event by event: each level fires at its own Poisson rate and there is no step size left.
+"""The small-step limit, event by event: each level fires at its own Poisson rate, without a step.
 
-Per unit of flow time the iteration makes 1/eta calls and draws level k with probability p_k in each. With
-p_k = eta rate_k and eta -> 0, level k fires as a Poisson process of rate rate_k, and each firing moves the iterate
-by -(A_k - A_{k-})/rate_k: jumps whose size does not shrink. Between events nothing moves.
+Per unit of flow time the iteration makes 1/eta calls and draws level k with probability p_k in
+each. With p_k = eta rate_k and eta -> 0, level k fires as a Poisson process of rate rate_k, and
+each firing moves the iterate by -(A_k - A_{k-})/rate_k: jumps whose size does not shrink. Between
+events nothing moves.
 """
 
 import math
@@ -16,7 +17,7 @@ import numpy as np
 from .bill import Bill, Result, State, Stop
 from .checkpoint import Run
 from .descent import refuse
-from .hierarchy import Hierarchy, generator
+from .hierarchy import Hierarchy, positive
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
@@ -24,10 +25,11 @@ SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes
 
 @dataclass(frozen=True)
 class Schedule:
-    """Rates that change with time: `rates(times)` has a row for each level and a column for each time (0: not used).
+    """Rates that change with time: `rates(times)`, a row per level and a column per time.
 
-    `breaks` are the times between which every rate is monotone and smooth, so that its values at the two ends of a
-    piece bound it: firing is then exact by thinning. `weight` is the growth rate of the average's weights.
+    `breaks` are the times between which every rate is monotone and smooth, so that its values at
+    the two ends of a piece bound it: firing is then exact by thinning. `weight` is the growth rate
+    of the average's weights.
     """
 
     rates: Callable[[np.ndarray], np.ndarray]
@@ -35,93 +37,53 @@ class Schedule:
     breaks: tuple[float, ...] = ()
     weight: float = 0.0
 
-    def bounds(self, start: float, end: float) -> np.ndarray:
-        """An upper bound of each rate on a piece that no break divides."""
-        inside = 1e-9 * (end - start)
-        return self.rates(np.array([start + inside, end - inside])).max(axis=1) * SLACK
-
     def stretches(self, horizon: float) -> list[tuple[float, float]]:
         """The horizon, cut at the breaks."""
         return list(pairwise([0.0, *sorted({t for t in self.breaks if 0 < t < horizon}), horizon]))
 
     def integral(self, values: Sequence[float], horizon: float) -> float:
-        """The integral of sum over levels of value_k rate_k(t): with ones, the mean number of events.
+        """The integral of sum over levels of value_k rate_k(t): with ones, the events on average.
 
-        Gauss's rule with 16 points on every stretch, exact to rounding for the exponentials of a schedule.
+        Gauss's rule with 16 points on every stretch, exact to rounding for a schedule's rates.
         """
         nodes, weights = np.polynomial.legendre.leggauss(16)
         total = 0.0
         for start, end in self.stretches(horizon):
             half = (end - start) / 2
-            total += half * float(
-                np.asarray(values, float) @ self.rates(start + half * (1 + nodes)) @ weights
-            )
+            rates = self.rates(start + half * (1 + nodes))
+            total += half * float(np.asarray(values, float) @ rates @ weights)
         return total
 
     def expected_cost(self, h: Hierarchy, horizon: float) -> float:
         """The mean price of a flow: an event at level k evaluates k and the level before it."""
         return self.integral([h.step_cost(k) for k in self.levels], horizon)
 
+    def events(self, horizon: float, rng) -> Iterator[tuple[np.ndarray, ...]]:
+        """Firings, exact by thinning, in blocks: times, the index of each level, its rate then."""
+        for start, end in self.stretches(horizon) if horizon else ():
+            n = max(1, math.ceil(float(self._bounds(start, end).sum()) * (end - start) / BLOCK))
+            for low, high in pairwise(np.linspace(start, end, n + 1).tolist()):
+                bound = self._bounds(low, high)
+                total = np.cumsum(bound)
+                times = np.sort(rng.uniform(low, high, rng.poisson(total[-1] * (high - low))))
+                which = np.searchsorted(total, rng.random(times.size) * total[-1], side="right")
+                rate = self.rates(times)[which, np.arange(times.size)]
+                fires = rng.random(times.size) * bound[which] < rate
+                yield times[fires], which[fires], rate[fires]
 
-def exponential_schedule(
-    h: Hierarchy,
-    delta: tuple[float, float],
-    nu2: tuple[float, float],
-    gamma: float,
-    horizon: float,
-    weight: float = 0.0,
-    coarsest: float = 0.0,
-) -> Schedule:
-    """Rates of bias at most delta(t) and variance at most nu2(t) per unit time, both exponential backwards in time.
-
-    Each is given as (end, growth): delta(t) = end * exp(growth * (horizon - t)), and so nu2(t).
-    """
-    for name, (end, growth) in (("delta", delta), ("nu2", nu2)):
-        if not (end > 0 and growth >= 0 and math.isfinite(end) and math.isfinite(growth)):
-            raise ValueError(
-                f"{name} needs a positive end and a growth of at least 0, both finite; got {end, growth}"
-            )
-    if not (gamma > 0 and coarsest >= 0):
-        raise ValueError(f"need gamma > 0 and coarsest >= 0; got {gamma!r} and {coarsest!r}")
-    levels = h.levels[: h.levels.index(h.level_for(delta[0])) + 1]
-    accuracy = np.array([h.accuracy(k) for k in levels])
-    shape = accuracy ** (1 + gamma / 2)
-    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2[0]  # by the number of levels in use
-    rank = np.arange(len(levels))[:, None]
-
-    def rates(times):
-        left = horizon - np.asarray(times, float)
-        allowed = delta[0] * np.exp(delta[1] * left) * (1 + 1e-12)
-        last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
-        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-nu2[1] * left)), 0.0)
-        np.maximum(out[0], coarsest, out=out[0])
-        return out
-
-    # the finest level in use changes when delta(t) passes an accuracy, and the floor of the coarsest may start or end
-    changes = [math.log(a / delta[0]) / delta[1] for a in accuracy] if delta[1] else []
-    if nu2[1] and coarsest:
-        changes += [math.log(s * shape[0] / coarsest) / nu2[1] for s in scale]
-    fastest = max(
-        delta[1], nu2[1], weight
-    )  # and no stretch is so long that a rate grows manyfold in it
-    changes += np.linspace(0, horizon, math.ceil(2 * fastest * horizon) + 1).tolist()
-    breaks = tuple(sorted(t for t in (horizon - left for left in changes) if 0 < t < horizon))
-    return Schedule(rates, levels, breaks, weight)
+    def _bounds(self, start: float, end: float) -> np.ndarray:
+        """An upper bound of each rate on a piece that no break divides."""
+        inside = 1e-9 * (end - start)
+        return self.rates(np.array([start + inside, end - inside])).max(axis=1) * SLACK
 
 
 def proposition_schedule(
-    h: Hierarchy,
-    mu: float,
-    eps: float,
-    gamma: float,
-    horizon: float,
-    coarsest: float = 0.0,
-    relax: float = 1.0,
+    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0
 ) -> Schedule:
-    """The paper's Proposition 2: delta(t) and nu^2(t) relaxed backwards in time, weights e^(mu t/2).
+    """The paper's Proposition 2: bias delta(t) and variance nu^2(t), relaxed backwards in time.
 
-    Mean loss at most eps with coarsest = 4 beta and a horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the
-    chapter proves. `relax` divides delta^2 and nu^2.
+    Mean loss at most eps with coarsest = 4 beta, the least rate of the coarsest level, and a
+    horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 8))
@@ -129,21 +91,42 @@ def proposition_schedule(
     >>> s.levels, s.weight, bool(s.rates(4.0).sum() > s.rates(0.0).sum())
     ((1, 2), 0.5, True)
     """
-    if not (mu > 0 and eps > 0 and relax > 0):
-        raise ValueError(f"mu, eps and relax must be positive; got {mu!r}, {eps!r} and {relax!r}")
     from . import formulas
 
+    mu, eps, gamma = positive("mu", mu), positive("eps", eps), positive("gamma", gamma)
+    if not coarsest >= 0:
+        raise ValueError(f"coarsest must be at least 0; got {coarsest!r}")
+
     def backwards(name: str) -> tuple[float, float]:
-        """The end and the growth of one of the formulas, exponential backwards in time."""
-        law = formulas.SCHEDULE[name]
-        first, end = (
-            formulas.value(law, mu=mu, eps=eps, horizon=1 / mu, t=t) for t in (0.0, 1 / mu)
-        )
+        """One of the formulas as end * exp(growth * (horizon - t))."""
+        known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
+        first, end = (formulas.value(formulas.SCHEDULE[name], **known, t=t) for t in (0.0, 1 / mu))
         return end, mu * math.log(first / end)
 
-    (end, growth), (end2, growth2) = backwards("delta"), backwards("nu2")
-    delta, nu2 = (end / math.sqrt(relax), growth), (end2 / relax, growth2)
-    return exponential_schedule(h, delta, nu2, gamma, horizon, weight=mu / 2, coarsest=coarsest)
+    (delta, relaxed), (nu2, growth) = backwards("delta"), backwards("nu2")
+    levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
+    accuracy = np.array([h.accuracy(k) for k in levels])
+    shape = accuracy ** (1 + gamma / 2)
+    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2  # by the number of levels in use
+    rank = np.arange(len(levels))[:, None]
+
+    def rates(times):
+        left = horizon - np.asarray(times, float)
+        allowed = delta * np.exp(relaxed * left) * (1 + 1e-12)
+        last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
+        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0)
+        np.maximum(out[0], coarsest, out=out[0])
+        return out
+
+    # the finest level changes when delta(t) passes an accuracy, and the coarsest has its floor;
+    # and no stretch is so long that a rate grows manyfold in it
+    changes = [math.log(a / delta) / relaxed for a in accuracy]
+    if coarsest:
+        changes += [math.log(s * shape[0] / coarsest) / growth for s in scale]
+    pieces = math.ceil(2 * max(relaxed, growth, mu / 2) * horizon) + 1
+    changes += np.linspace(0, horizon, pieces).tolist()
+    breaks = tuple(sorted(t for t in (horizon - left for left in changes) if 0 < t < horizon))
+    return Schedule(rates, levels, breaks, weight=mu / 2)
 
 
 @dataclass
@@ -169,8 +152,7 @@ class Flow(State):
             gaps = np.diff(times, prepend=self.time)
             return np.expm1(-weight * gaps) / np.expm1(-weight * times) if weight else gaps / times
 
-        for low, high in _pieces(schedule, horizon):
-            times, which, rate = _events(schedule, low, high, rng)
+        for times, which, rate in schedule.events(horizon, rng):
             columns = (column.tolist() for column in (times, which, rate, shares(times)))
             for t, i, r, share in zip(*columns, strict=True):
                 if self.step == most:
@@ -209,59 +191,32 @@ def flow(
     ('done', True, True)
     """
     refuse(h, loss=loss)
-    schedule = _as_schedule(h, rates)
+    schedule = rates if isinstance(rates, Schedule) else _constant(h, rates)
+    if unknown := [k for k in schedule.levels if k not in h.levels]:
+        raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
     weight = schedule.weight if weight is None else weight
     for name, given in (("horizon", horizon), ("weight", weight)):
         if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
             raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
     if not (isinstance(max_events, Integral) and max_events >= 1):
         raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
-    state = Flow(h.point(y0))
+    state, rng = Flow(h.point(y0)), np.random.default_rng(rng)
     state.y.flags.writeable = False
-    run = Run(Bill(h), state, loss, every=schedule.integral(np.ones(len(schedule.levels)), horizon))
-    return run.go(state.steps(run.bill, schedule, horizon, weight, max_events, generator(rng)))
+    run = Run(Bill(h), state, loss, steps=schedule.integral(np.ones(len(schedule.levels)), horizon))
+    return run.go(state.steps(run.bill, schedule, horizon, weight, max_events, rng))
 
 
-def _pieces(schedule: Schedule, horizon: float) -> Iterator[tuple[float, float]]:
-    """The horizon in pieces of about BLOCK events that no break divides."""
-    for start, end in schedule.stretches(horizon) if horizon else ():
-        n = max(1, math.ceil(float(schedule.bounds(start, end).sum()) * (end - start) / BLOCK))
-        yield from pairwise(np.linspace(start, end, n + 1).tolist())
-
-
-def _events(
-    schedule: Schedule, start: float, end: float, rng
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The firings on a piece, exact by thinning: their times, increasing, the index of each level, and its rate then."""
-    bound = schedule.bounds(start, end)
-    total = np.cumsum(bound)
-    times = np.sort(rng.uniform(start, end, rng.poisson(total[-1] * (end - start))))
-    which = np.searchsorted(total, rng.random(times.size) * total[-1], side="right")
-    rate = schedule.rates(times)[which, np.arange(times.size)]
-    fires = rng.random(times.size) * bound[which] < rate
-    return times[fires], which[fires], rate[fires]
-
-
-def _as_schedule(h: Hierarchy, rates) -> Schedule:
-    if isinstance(rates, Schedule):
-        if unknown := [k for k in rates.levels if k not in h.levels]:
-            raise ValueError(
-                f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}"
-            )
-        return rates
+def _constant(h: Hierarchy, rates: Mapping[int, float] | Sequence[float]) -> Schedule:
+    """A schedule of rates that do not change, for the first levels."""
     if not isinstance(rates, Mapping | Sequence | np.ndarray) or isinstance(rates, str):
-        raise TypeError(
-            f"rates must be {{level: rate}}, a list of rates or a Schedule; got a value of type {type(rates).__name__}"
-        )
-    pairs = rates if isinstance(rates, Mapping) else dict(zip(h.levels, rates, strict=False))
+        kind = f"got a value of type {type(rates).__name__}"
+        raise TypeError(f"rates must be {{level: rate}}, a list of rates or a Schedule; {kind}")
     levels = h.levels[: len(rates)]
+    pairs = rates if isinstance(rates, Mapping) else dict(zip(levels, rates, strict=False))
     if not levels or pairs.keys() != {*levels} or len(rates) > len(levels):
         given = tuple(rates) if isinstance(rates, Mapping) else f"{len(rates)} of them"
         raise ValueError(
-            f"rates must be given for an initial run of the levels {h.levels}; got {given}"
+            f"rates must be given for an initial run of levels {h.levels}; got {given}"
         )
-    for k in levels:
-        if not (isinstance(pairs[k], Real) and 0 < pairs[k] < math.inf):
-            raise ValueError(f"rates must be positive and finite; got {pairs[k]!r} at level {k}")
-    values = np.array([[pairs[k]] for k in levels], float)
+    values = np.array([[positive(f"the rate of level {k}", pairs[k])] for k in levels])
     return Schedule(lambda times: np.repeat(values, np.size(times), axis=1), levels)

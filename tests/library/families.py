@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlgd.examples import biased, rounded, series
+from mlgd.examples import biased, rounded
 
 CURVATURE = np.array([1.0, 3.0, 0.5, 2.0])
 
@@ -15,5 +15,5 @@ def alternating(*arguments):
     return biased(*arguments, alternate=True)
 
 
-FAMILIES = {"rounded": rounded, "biased": biased, "alternating": alternating, "series": series}
+FAMILIES = {"rounded": rounded, "biased": biased, "alternating": alternating}
 POINTS = list(np.random.default_rng(3).normal(size=(60, 4)))

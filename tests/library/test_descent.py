@@ -346,7 +346,6 @@ def test_an_interrupt_reaches_the_caller_with_the_result_on_it(method):
     assert f"step {r.nit}" in r.message
     assert 0 < r.nit < p.steps
     assert r.trace.step[-1] == r.nit
-    assert r.fun == case.excess(r.y)
     assert np.array_equal(r.y, whole[r.nit - 1])  # the output of the last whole step
 
 
@@ -613,9 +612,9 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     r = minimize(h, START, p, rng=0, loss=case.excess)
     assert r.x is r.y
     assert (r.fun, r.success, r.nit) == (case.excess(r.y), True, p.steps)
-    for shown in (repr(r), r._repr_html_()):
-        for words in ("done", "proved", f"{r.cost:.4g}", str(r.nfev), f"{r.fun:.4g}", "level"):
-            assert words in shown
+    for words in ("done", "proved", f"{r.cost:.4g}", str(r.nfev), f"{r.fun:.4g}", "level"):
+        assert words in repr(r)
+    assert "seconds" in str(r)
     assert math.isnan(minimize(h, START, p, rng=0).fun)
     bad = minimize(
         replace(
@@ -624,7 +623,6 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
         START,
         p,
     )
-    assert "&lt;b&gt;" in bad._repr_html_() or "str" in bad._repr_html_()
     assert "str" in repr(bad)
 
 
@@ -652,7 +650,7 @@ def test_a_plan_finer_than_the_ladder_is_refused():
 
 def test_a_start_that_is_not_finite_is_refused():
     _, p, h = setting()
-    with pytest.raises(ValueError, match="point has a non-finite entry"):
+    with pytest.raises(ValueError, match="array of finite real numbers"):
         minimize(h, START * np.nan, p)
 
 

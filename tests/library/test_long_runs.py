@@ -236,7 +236,7 @@ def test_a_file_is_data_and_never_code(tmp_path):
             np.savez(tmp_path / "trap.npz", text=np.array([Trap()], object), checksum=np.zeros(1))
         else:
             (tmp_path / "trap.npz").write_bytes(trap)
-        with pytest.raises(ValueError, match="damaged or not one of mlgd's"):
+        with pytest.raises(ValueError, match="damaged, or not one of this version"):
             minimize(h, y0, p, rng=2, checkpoint=tmp_path / "trap.npz")
     assert not (tmp_path / "sprung").exists()
 
