@@ -75,8 +75,9 @@ class Adversary(Hierarchy):
         bound = formulas.LOWER_STRONG if mu else formulas.LOWER_CONVEX
         base = biased(self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], None, True)
         vars(self).update(eps=eps, beta=beta, mu=mu, sign=sign, flatness=flatness, delta=delta)
-        vars(self).update(blind_below=blind, shift=shift, base=base, spent=0.0)
+        vars(self).update(blind_below=blind, shift=shift, base=base)
         vars(self).update(lower_bound=formulas.value(bound, **given, mu=mu))
+        self.reset()
         super().__init__(self._answer, [(c * 2.0**k) ** gamma for k in levels], levels)
 
     def _slope(self, z: np.ndarray) -> np.ndarray:
