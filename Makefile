@@ -1,7 +1,7 @@
 # Convex optimization when accuracy is expensive: an executable book.
 # `make` lists the targets. Everything lives in .venv; nothing is installed twice.
 
-.PHONY: help book test check run lab bench figure-seeds figure-large clean
+.PHONY: help book pdf test check run lab bench figure-seeds figure-large figure-rivals clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PAGES := _build/html/index.html
-SOURCES := _config.yml _toc.yml mlgd/book/notation.py $(wildcard book/*.ipynb book/audit/*.ipynb book/*.md book/*.bib book/_static/*)
+SOURCES := _config.yml _toc.yml mlgd/book/notation.py $(wildcard mlgd/*.py book/*.ipynb book/audit/*.ipynb book/*.md book/*.bib book/_static/*)
 JUPYTERLAB := 4.6.6
 
 # The first of these that is Python 3.11, 3.12 or 3.13; PYTHON=... chooses another.
@@ -29,6 +29,9 @@ help: ## list the targets
 
 book: $(PAGES) ## build the book from the committed outputs and print the page to open
 	@echo "The book is built. Open $(CURDIR)/$(PAGES)"
+
+pdf: $(PAGES) ## print the built book as one PDF, _build/book.pdf, with the system's Chromium (a few minutes)
+	@$(BIN)/python -m mlgd.book.chapters pdf
 
 test: $(PAGES) ## everything: linter, unit tests, every chapter executed and compared, the book's own tests
 	$(BIN)/ruff check .
@@ -57,6 +60,9 @@ figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its au
 
 figure-large: $(READY) ## run the experiment's second size, 65536 x 4 million, resumable (half an hour on two idle cores)
 	$(BIN)/python -m mlgd.experiment.large --out book/data/large.json
+
+figure-rivals: $(READY) ## run the contest of methods and keep what Your own hierarchy reads, resumable (twenty minutes)
+	$(BIN)/python -m mlgd.experiment.rivals --out book/data/rivals.json
 
 clean: ## remove what was built and installed
 	rm -rf _build $(VENV) build .pytest_cache .ruff_cache .hypothesis *.egg-info

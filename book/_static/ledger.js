@@ -14,6 +14,15 @@ document.addEventListener("DOMContentLoaded", () => {
     const after = box.nextSibling;
     if (after && after.nodeType === 3) after.data = after.data.replace(/^[.,]/, "");
   });
+  // Two panels are shown as halves that book.css stacks on a phone.
+  document.querySelectorAll("img.mlgd-panels").forEach((img) => {
+    const half = document.createElement("div");
+    half.className = "mlgd-half";
+    img.replaceWith(half);
+    half.append(img);
+    half.after(half.cloneNode(true));
+    half.nextSibling.firstChild.alt = "";
+  });
   reveal();
   window.addEventListener("hashchange", reveal);
   window.addEventListener("beforeprint", () => folds.forEach((fold) => (fold.open = true)));

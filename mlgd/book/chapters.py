@@ -1,17 +1,19 @@
-"""Look at the chapters, or execute them in place: what ``make book`` and ``make run`` call.
+"""Look at the chapters, execute them in place, or print them: what the Makefile calls.
 
-    python -m mlgd.book.chapters look            say in a sentence each what is wrong with the contents or a notebook
-    python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels and store their outputs in normal form
+    python -m mlgd.book.chapters look            say in a sentence each what is wrong
+    python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels, store outputs
+    python -m mlgd.book.chapters pdf             print the built book as _build/book.pdf
 
-A chapter is a story, `oracle`, or the audit beside it, `audit/oracle`.
-
-The normal form leaves nothing in a notebook that changes by itself (no timings, no editor's metadata, no version of the
-kernel), so that a second run leaves the work tree as it was.
+A chapter is a story, `oracle`, or the audit beside it, `audit/oracle`. Outputs are stored in a
+normal form that leaves nothing in a notebook that changes by itself (no timings, no editor's
+metadata, no version of the kernel), so that a second run leaves the work tree as it was.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -21,14 +23,27 @@ import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
+from tqdm import tqdm
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 MACHINE_PATH = re.compile(
-    r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var|usr)/\w|\b[A-Z]:\\\\?(?:Users|Documents|Program|Windows|Temp)\b"
+    r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var|usr)/\w"
+    r"|\b[A-Z]:\\\\?(?:Users|Documents|Program|Windows|Temp)\b"
 )
 CELL_SECONDS = 1200
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class BookError(Exception):
+    """Something is wrong with the book; the message is a sentence that says what to do."""
+
+
+def contents(toc: Path) -> list[str]:
+    """The documents that _toc.yml lists, in order."""
+    table = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    return [table["root"], *(c["file"] for part in table["parts"] for c in part["chapters"])]
 
 
 def notebooks(book: Path) -> dict[str, Path]:
@@ -37,23 +52,17 @@ def notebooks(book: Path) -> dict[str, Path]:
     return {path.relative_to(book).with_suffix("").as_posix(): path for path in paths}
 
 
-class BookError(Exception):
-    """Something is wrong with the book; the message is a sentence that says what to do."""
-
-
 def read(path: Path) -> NotebookNode:
     """The notebook at path, or a BookError that says how to get it back."""
     try:
-        text = path.read_text(encoding="utf-8")
-        notebook = nbformat.reads(text, as_version=4)
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
         raise BookError(f"There is no chapter {path.stem} in {path.parent.name}/.") from None
     except Exception as error:
         reason = str(error).splitlines()[0][:80]
-        raise BookError(
-            f"{path.name} cannot be read as a notebook ({reason}): restore it with git checkout {path.parent.name}/{path.name}."
-        ) from None
+        again = f"restore it with git checkout {path.parent.name}/{path.name}"
+        raise BookError(f"{path.name} cannot be read as a notebook ({reason}): {again}.") from None
     return notebook
 
 
@@ -90,43 +99,35 @@ def run_problems(notebook: NotebookNode, name: str) -> list[str]:
         problems.append(f"{name} holds no outputs: {again}")
     if dict(notebook.metadata) != METADATA:
         problems.append(f"{name} is not in normal form: {again}")
-    for number, cell in enumerate(cells, 1):
-        for output in cell.outputs:
-            shown = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
-            text = str(output.get("text", "")) + "".join(map(str, shown.values()))
-            wrong = {
-                "stores an error": output.output_type == "error",
-                "wrote to stderr": output.get("name") == "stderr",
-                "shows a traceback": "Traceback (most recent call last)" in text,
-                "shows a path of one machine": MACHINE_PATH.search(text),
-            }
-            found = [what for what, there in wrong.items() if there]
-            problems += [
-                f"{name} cell {number} {what}: mend it and run it again." for what in found
-            ]
+    for number, output in ((n, out) for n, cell in enumerate(cells, 1) for out in cell.outputs):
+        shown = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
+        text = str(output.get("text", "")) + "".join(map(str, shown.values()))
+        wrong = {
+            "stores an error": output.output_type == "error",
+            "wrote to stderr": output.get("name") == "stderr",
+            "shows a traceback": "Traceback (most recent call last)" in text,
+            "shows a path of one machine": MACHINE_PATH.search(text),
+        }
+        found = [f"{name} cell {number} {what}" for what, there in wrong.items() if there]
+        problems += [f"{what}: mend it and run it again." for what in found]
     return problems
 
 
-def contents(toc: Path) -> list[str]:
-    """The documents that _toc.yml lists, in order."""
-    table = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    return [table["root"], *(c["file"] for part in table["parts"] for c in part["chapters"])]
-
-
-def look(root: Path) -> list[str]:
-    """Everything that would make a notebook wrong or the build fail, as sentences."""
+def look(book: Path) -> None:
+    """A BookError with everything that is wrong with a notebook, a sentence each."""
     problems = []
-    for name, path in notebooks(root / "book").items():
+    for name, path in notebooks(book).items():
         try:
             problems += run_problems(read(path), name)
         except BookError as error:
             problems.append(str(error))
-    return problems
+    if problems:
+        raise BookError("\n".join(problems))
 
 
 def execute(path: Path) -> float:
-    """Run one chapter in place in a fresh kernel; the seconds it took. A failed run leaves the file as it was."""
-    notebook = normal(read(path))
+    """Run one chapter in a fresh kernel; the seconds it took. A failed run changes no file."""
+    notebook, started = normal(read(path)), time.perf_counter()
     client = NotebookClient(
         notebook,
         timeout=CELL_SECONDS,
@@ -135,53 +136,92 @@ def execute(path: Path) -> float:
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
-    started = time.perf_counter()
     try:
         client.execute()
     except (CellExecutionError, DeadKernelError, TimeoutError) as error:
         raise BookError(f"{path.stem} did not run; the file is as it was.\n{error}") from None
-    seconds = time.perf_counter() - started
     # what nbval would refuse, a figure that failed to draw too
     if problems := run_problems(normal(notebook), path.stem):
         raise BookError("\n".join([f"{path.stem} ran, and the file is as it was:", *problems]))
     nbformat.write(notebook, path)
-    return seconds
+    return time.perf_counter() - started
 
 
 def run(names: list[str]) -> None:
-    """Execute the named chapters, or the cover and every chapter in the order of the contents."""
+    """Execute the named chapters, or every chapter in the order of the contents."""
+    names = [name.removeprefix("book/").removesuffix(".ipynb") for name in names]
     if not names:
-        from mlgd.book import figures as plots
-
-        plots.save_cover(BOOK / "_static" / "cover.png")
-        known = notebooks(BOOK)
-        names = [name.removeprefix("book/") for name in contents(BOOK.parent / "_toc.yml")]
-        names = [name for name in names if name in known]
+        listed = [n.removeprefix("book/") for n in contents(BOOK.parent / "_toc.yml")]
+        names = [name for name in listed if name in notebooks(BOOK)]
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", end=" ", flush=True)
         print(f"{execute(BOOK / f'{name}.ipynb'):.0f} s", flush=True)
 
 
+def pdf(built: Path) -> Path:
+    """Print the built pages, in the order of the contents, as one PDF; links lead within it."""
+    from bs4 import BeautifulSoup
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        raise BookError(f"make pdf needs a browser ({', '.join(BROWSERS)}) and found none.")
+    names = contents(BOOK.parent / "_toc.yml")
+    whole = BeautifulSoup((built / f"{names[0]}.html").read_text(encoding="utf-8"), "html.parser")
+    shell, goal = whole.select_one("article.bd-article"), built.parent / "book.pdf"
+    shell.clear()
+    for name in tqdm(names, desc="pages"):
+        page = BeautifulSoup((built / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        article = page.select_one("article.bd-article").extract()
+        for tag in article.select("[id]"):
+            tag["id"] = f"{name}/{tag['id']}"
+        for tag in article.select("a[href]"):
+            file, _, place = tag["href"].partition("#")
+            home = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
+            home = home.removesuffix(".html") if file else name
+            if home in names:
+                tag["href"] = f"#{home}/{place}" if place else f"#{home}"
+        for tag in article.select("img[src]"):
+            place = posixpath.join(posixpath.dirname(name), tag["src"])
+            tag["src"] = posixpath.relpath(place, posixpath.dirname(names[0]))
+        article["id"], article.name = name, "section"
+        shell.append(article)
+    copy = built / "book" / "whole.html"
+    copy.write_text(str(whole), encoding="utf-8")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(600_000)
+        page.goto(copy.as_uri())
+        print("typesetting the formulas (a minute or two) ...", flush=True)
+        page.evaluate("MathJax.startup.promise.then(() => true)")
+        print("printing ...", flush=True)
+        page.pdf(path=goal, format="A4", margin=dict.fromkeys(("top", "bottom"), "15mm"))
+        browser.close()
+    copy.unlink()
+    return goal
+
+
 def main(arguments: list[str]) -> int:
-    match arguments:
-        case ["look"]:
-            problems = look(BOOK.parent)
-            for problem in problems:
-                print(problem, file=sys.stderr)
-            return 1 if problems else 0
-        case ["run", *names]:
-            try:
-                run([name.removeprefix("book/").removesuffix(".ipynb") for name in names])
-            except BookError as error:
-                print(error, file=sys.stderr)
-                return 1
-            except KeyboardInterrupt:
-                print("Stopped; the chapter that was running is as it was.", file=sys.stderr)
-                return 130
-            return 0
-        case _:
-            print("usage: python -m mlgd.book.chapters look | run [NAME ...]", file=sys.stderr)
-            return 2
+    """Do what the command line asks for; a sentence and a code other than 0 where it fails."""
+    try:
+        match arguments:
+            case ["look"]:
+                look(BOOK)
+            case ["run", *names]:
+                run(names)
+            case ["pdf"]:
+                print(f"The book is printed: {pdf(BOOK.parent / '_build' / 'html')}")
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except BookError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Stopped; a chapter that was running is as it was.", file=sys.stderr)
+        return 130
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,16 +1,8 @@
 """The language in which the chapters check the paper: one statement, one test.
 
 An author writes words; the mathematics beside them is printed from the expressions that the test
-compares, and the numbers from what was computed. Every kind notices a constant that is wrong by ten
-percent (a statistical or measured one by a factor of two), or says what slack it leaves, and why.
-
-    certificate   lhs <= rhs: rhs - lhs is a sum of products of factors that are non-negative by hypothesis
-    identity      lhs = rhs, by sympy
-    enclosure     lhs <= rhs on a whole box, by interval arithmetic
-    exact         a computed number beside a bound or a value; nothing random
-    statistical   a mean over runs; false alarms below one in a million
-    measured      our figure beside the paper's, with both spreads: agrees or differs
-    cited         taken from the literature
+compares, and the numbers from what was computed. Every kind notices a constant that is wrong by
+ten percent (a statistical or measured one by a factor of two), or says what slack it leaves, why.
 
 `refuted` is for what does not hold as printed: a counterexample, which the mended claim survives,
 and the repair, itself a check. A claim that is not confirmed raises `CheckFailed`; a check that
@@ -23,17 +15,15 @@ from decimal import Decimal
 
 import numpy as np
 import sympy as sp
+from mpmath import iv
 from scipy import stats
+from sympy.printing.pycode import MpmathPrinter
 
-from .boxes import Check, Group
-from .pieces import tex
-from .proofs import equal, factors, is_zero, negative_somewhere, non_negative, positive_on
-
-__all__ = ["CheckFailed", "certificate", "cited", "enclosure", "exact", "group", "identity"]
-__all__ += ["measured", "refuted", "statistical"]
+from .pieces import Check, Group, tex
 
 FALSE_ALARM = 1e-6
 TENTH = sp.Rational(11, 10)
+PIECES = 20_000  # into which a box is cut before it is given up
 SIGNS = {"<=": r"\le", ">=": r"\ge", "=": "="}
 Rows = str | Sequence[str]
 
@@ -52,21 +42,37 @@ def _sound(condition, message: str) -> None:
         raise ValueError(message)
 
 
-def _rows(rows: Rows) -> tuple[str, ...]:
-    return (rows,) if isinstance(rows, str) else tuple(rows)
+def _check(rows: Rows, *rest, **more) -> Check:
+    return Check((rows,) if isinstance(rows, str) else tuple(rows), *rest, **more)
 
 
 def _value(side):
     return next(iter(side.values())) if isinstance(side, Mapping) else side
 
 
-def _where(where: Mapping) -> tuple[str, ...]:
-    """What was substituted, as a line of evidence."""
-    told = ", ".join(f"${tex(k)}={tex(v)}$" for k, v in where.items())
-    return (f"with {told}",) if told else ()
+def _point(where: Mapping) -> str:
+    return ", ".join(f"${tex(k)}={tex(v)}$" for k, v in where.items())
 
 
-# --- symbols ---------------------------------------------------------------------------------------
+# --- symbols -----------------------------------------------------------------------------------
+
+
+def equal(a, b) -> bool:
+    """Whether sympy reduces a - b to 0, or log a - log b where all symbols are positive."""
+    a, b = sp.sympify(a).doit(), sp.sympify(b).doit()
+    symbols = sorted(a.free_symbols | b.free_symbols, key=str)
+    # a point without structure first: what differs there need not be simplified
+    at = {s: sp.Rational(sp.prime(i + 1), sp.prime(i)) for i, s in enumerate(symbols, 2)}
+    at |= {s: sp.Integer(i) for i, s in enumerate(symbols, 3) if s.is_integer}
+    at |= {s: -at[s] for s in symbols if s.is_negative}
+    if abs(sp.N((a - b).subs(at), 30)) > 1e-12 * max(1, abs(sp.N(b.subs(at)))):
+        return False
+    forms = [a - b, sp.expand_log(a - b, force=all(s.is_nonnegative for s in symbols))]
+    if b != 0 and all(s.is_positive for s in symbols):
+        left, right = (sp.expand_log(sp.log(sp.factor_terms(e)), force=True) for e in (a, b))
+        forms.append(left - right)
+    ways = (sp.expand, sp.simplify, lambda e: sp.simplify(sp.powsimp(sp.expand(e))))
+    return any(way(form) == 0 for way in ways for form in forms)  # the quick way first
 
 
 def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
@@ -83,49 +89,61 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
         shown = tex(left if isinstance(left, Mapping) else a)
         _sound(shown != tex(b), f"{rows}: both sides read {shown}: name the left one in words")
         formulas.append(f"{shown}={tex(b)}")
-    lines = (*_where(where), "both sides are reduced to one expression by sympy")
-    return Check(_rows(rows), "identity", "holds", words, tuple(formulas), lines)
+    lines = [f"with {_point(where)}"] * bool(where)
+    lines.append("both sides are reduced to one expression by sympy")
+    return _check(rows, "identity", "holds", words, tuple(formulas), tuple(lines))
+
+
+def non_negative(factor: sp.Expr, hypotheses: Sequence[sp.Expr]) -> bool:
+    """Whether a factor is at least 0 by its symbols, as a square, or as a hypothesis' multiple."""
+    square = isinstance(factor, sp.Pow) and factor.exp.is_even and factor.base.is_real
+    ratios = (sp.simplify(factor / hypothesis) for hypothesis in hypotheses)
+    return bool(
+        factor.is_nonnegative or square or any(r.is_positive and r.is_number for r in ratios)
+    )
 
 
 def certificate(
-    rows: Rows,
-    words: str,
-    lhs,
-    rhs,
-    terms: Sequence,
-    given: Mapping | None = None,
-    *,
-    where: Mapping = {},
+    rows: Rows, words: str, lhs, rhs, terms: Sequence, given: Mapping = {}, *, where: Mapping = {}
 ) -> Check:
-    """lhs <= rhs, proved: rhs - lhs = sum(terms), each a product of factors non-negative by hypothesis.
+    """lhs <= rhs, proved: rhs - lhs = sum(terms), products of factors non-negative by hypothesis.
 
     `given` names each expression that is assumed non-negative: {expression: "why"}.
     """
     lhs, rhs, terms = sp.sympify(lhs), sp.sympify(rhs), [sp.sympify(t) for t in terms]
-    given = {sp.sympify(g): why for g, why in (given or {}).items()}
+    given = {sp.sympify(g): why for g, why in given.items()}
     gap = (rhs - lhs).subs(where)
-    for factor in (f for term in terms for f in factors(term)):
-        _need(non_negative(factor, given), f"{rows}: {factor} is not known to be non-negative")
-    _need(is_zero(gap - sum(terms)), f"{rows}: right - left is not the sum of the terms")
+    for term in terms:  # a common factor of a sum is a factor too
+        product = sp.factor_terms(term, sign=False) if term.is_Add else term
+        for factor in sp.Mul.make_args(product):
+            _need(non_negative(factor, [*given]), f"{rows}: {factor} is not known to be >= 0")
+    _need(equal(gap - sum(terms), 0), f"{rows}: right - left is not the sum of the terms")
     itself = [g for g in given if len(terms) == 1 and sp.simplify(gap / g).is_number]
     _sound(not itself, f"{rows}: the hypothesis {itself} is the claim itself")
-    line = "+".join(rf"\left[{tex(t)}\right]" for t in terms)
-    lines = [*_where(where), rf"right minus left: ${line}$"]
+    lines = [f"with {_point(where)}"] * bool(where)
+    lines.append("right minus left: $" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$")
     lines += [f"${tex(g)}\\ge 0$: {why}" for g, why in given.items() if why]
     formula = rf"{tex(lhs)}\le {tex(rhs)}"
-    return Check(_rows(rows), "certificate", "holds", words, (formula,), tuple(lines))
+    return _check(rows, "certificate", "holds", words, (formula,), tuple(lines))
 
 
 def enclosure(rows: Rows, words: str, lhs, rhs, over: Mapping, *, slack: str = "") -> Check:
-    """lhs <= rhs for all values in the box {symbol: (low, high)}, strictly, by interval arithmetic."""
-    lhs, rhs = sp.sympify(lhs), sp.sympify(rhs)
-    pieces = positive_on(rhs - lhs, over)
-    _need(pieces, f"{rows}: not proved on {over}")
-    sharp = any(negative_somewhere(rhs * part - lhs, over) for part in (TENTH, 1 / TENTH))
-    lines = (f"positive on each of {pieces} pieces", _sharpness(rows, sharp, slack, ""))
-    ranges = r",\ ".join(rf"{tex(s)}\in[{tex(a)},{tex(b)}]" for s, (a, b) in over.items())
-    formula = rf"{tex(lhs)}\le {tex(rhs)}\quad({ranges})"
-    return Check(_rows(rows), "enclosure", "holds", words, (formula,), lines)
+    """lhs <= rhs for all values of one symbol, {symbol: (low, high)}, strictly, by intervals."""
+    lhs, rhs, ((symbol, ends),) = sp.sympify(lhs), sp.sympify(rhs), over.items()
+    gap = sp.lambdify(symbol, rhs - lhs, [{"mpmath": iv}], printer=MpmathPrinter)
+    todo, done = [ends], []
+    while todo:
+        _need(len(todo) + len(done) <= PIECES, f"{rows}: not proved on {over}")
+        low, high = todo.pop()
+        if gap(iv.mpf([low, high])).a > 0:
+            done.append(low)
+        else:
+            todo += [(low, (low + high) / 2), ((low + high) / 2, high)]
+    nearer = [sp.lambdify(symbol, rhs * part - lhs) for part in (TENTH, 1 / TENTH)]
+    sharp = any(gap(x) < 0 for gap in nearer for x in (*done, ends[1]))
+    lines = (f"positive on each of {len(done)} pieces", _sharpness(rows, sharp, slack, ""))
+    formula = rf"{tex(lhs)}\le {tex(rhs)}\quad({tex(symbol)}\in[{tex(ends[0])},{tex(ends[1])}])"
+    return _check(rows, "enclosure", "holds", words, (formula,), lines)
 
 
 def _sharpness(rows: Rows, sharp: bool, slack: str, distance: str) -> str:
@@ -135,7 +153,7 @@ def _sharpness(rows: Rows, sharp: bool, slack: str, distance: str) -> str:
     return f"slack: {distance}{slack}" if slack else "a bound sharper by a tenth would fail"
 
 
-# --- numbers ---------------------------------------------------------------------------------------
+# --- numbers -----------------------------------------------------------------------------------
 
 
 def exact(
@@ -165,48 +183,30 @@ def exact(
     printed = (tex(figure) + f"={tex(b)}" * bool(at)) if formula else tex(b)
     points = r",\ ".join(f"{tex(k)}={tex(v)}" for k, v in at.items())
     shown = f"{tex(a)}{SIGNS[relation]} {printed}" + rf"\quad({points})" * bool(at)
-    return Check(_rows(rows), "exact run", "holds", words, (shown,), tuple(lines))
+    return _check(rows, "exact run", "holds", words, (shown,), tuple(lines))
 
 
 def _spread(value: float, error: float) -> str:
     return tex(value) + (rf"\pm{tex(float(f'{error:.1g}'))}" if error else "")
 
 
-def statistical(
-    rows: Rows,
-    words: str,
-    run: Callable,
-    relation: str,
-    figure: float,
-    *,
-    runs: int,
-    rng: int = 0,
-    slack: str = "",
-) -> Check:
-    """The mean of run(rng, runs) against a positive figure, by Student's law.
-
-    For equality its power against twice and half the figure is stated; a bound that is more than
-    twice the mean has slack, and says why.
-    """
-    _sound(relation in SIGNS and figure > 0, f"{rows}: {relation!r}, {figure}?")
-    values = np.asarray(run(np.random.default_rng(rng), runs), float)
+def statistical(rows: Rows, words: str, run: Callable, sign: str, figure, *, runs: int) -> Check:
+    """The mean of run(rng, runs) is a positive figure, by Student's law; its power is stated."""
+    _sound(sign == "=" and figure > 0, f"{rows}: {sign!r} {figure}? A mean equals a figure above 0")
+    values = np.asarray(run(np.random.default_rng(0), runs), float)
     _sound(values.shape == (runs,) and np.ptp(values) > 0, f"{rows}: {runs} varying values needed")
     mean, error = values.mean(), values.std(ddof=1) / math.sqrt(runs)
-    t = stats.t.isf(FALSE_ALARM / (2 if relation == "=" else 1), runs - 1)
-    away = (mean - figure) / error
-    held = {"<=": away <= -t, ">=": away >= t, "=": abs(away) <= t}[relation]
-    _need(held, f"{rows}: mean {mean:.6g} +- {error:.2g} against {figure:.6g}, t = {t:.3g}")
-    lines = [f"{runs} runs: {abs(away):.1f} standard errors from the figure, with t = {t:.1f}"]
-    if relation == "=":
-        power = stats.norm.cdf(figure / 2 / error - t)  # with this spread
-        _sound(power > 0.99, f"{rows}: half the figure would be refused with chance {power:.2g}")
-        lines.append(f"twice or half the figure would be refused with chance {power:.2%} or more")
-    else:
-        distance = f"the mean is ${tex(mean / figure)}$ of the figure; "
-        said = _sharpness(rows, bool(0.5 <= mean / figure <= 2), slack, distance)
-        lines.append(said if slack else "a figure on the other side by a factor of two is refused")
-    shown = f"{_spread(mean, error)}{SIGNS[relation]} {tex(figure)}"
-    return Check(_rows(rows), "statistical", "holds", words, (shown,), tuple(lines))
+    t, away = stats.t.isf(FALSE_ALARM / 2, runs - 1), (mean - figure) / error
+    message = f"{rows}: mean {mean:.6g} +- {error:.2g} against {figure:.6g}, t = {t:.3g}"
+    _need(abs(away) <= t, message)
+    power = stats.norm.cdf(figure / 2 / error - t)  # with this spread
+    _sound(power > 0.99, f"{rows}: half the figure would be refused with chance {power:.2g}")
+    lines = (
+        f"{runs} runs: {abs(away):.1f} standard errors from the figure, with t = {t:.1f}",
+        f"twice or half the figure would be refused with chance {power:.2%} or more",
+    )
+    shown = f"{_spread(mean, error)}= {tex(figure)}"
+    return _check(rows, "statistical", "holds", words, (shown,), lines)
 
 
 def measured(
@@ -230,18 +230,17 @@ def measured(
     reach = rounding + 3 * math.hypot(error, spread)
     agrees, twice, half = (abs(value - f) <= reach for f in (figure, 2 * figure, figure / 2))
     _sound(not agrees or not (twice or half), f"{rows}: twice or half of {paper} would agree too")
-    formula = (
-        rf"\text{{ours }}{_spread(value, error)},\ \text{{the paper }}{_spread(figure, spread)}"
-    )
+    theirs = rf"\text{{the paper }}{_spread(figure, spread)}"
+    formula = rf"\text{{ours }}{_spread(value, error)},\ {theirs}"
     lines = [f"they {'agree' if agrees else 'differ'}: the reach is ${tex(reach)}$"]
     lines += ["twice and half the paper's figure would differ"] * bool(agrees)
     verdict = "agrees" if agrees else "differs"
-    return Check(_rows(rows), "measured", verdict, words, (formula,), tuple(lines))
+    return _check(rows, "measured", verdict, words, (formula,), tuple(lines))
 
 
 def cited(rows: Rows, words: str, key: str) -> Check:
     """Taken from the literature; `key` is an entry of book/references.bib."""
-    return Check(_rows(rows), "cited", "cited", words, (), (f"source: {key}",))
+    return _check(rows, "cited", "cited", words, (), (f"source: {key}",))
 
 
 def refuted(
@@ -261,36 +260,33 @@ def refuted(
 
     What mends it is `mended`, a right side (or a pair of sides) with which the same point is no
     counterexample, or `needs`, an expression that must be non-negative and is negative there. Then
-    `repair` proves the mended statement. 'repaired': the paper's conclusion stands, a step, constant
-    or range is mended; 'fails': the statement is false and needs the hypothesis that repair adds.
+    `repair` proves what the mended statement rests on. 'repaired': the paper's conclusion stands,
+    a step, constant or range is mended; 'fails': it needs the hypothesis that repair adds.
     """
     _sound(verdict in ("repaired", "fails") and relation in SIGNS, f"{verdict!r}, {relation!r}?")
     _sound((mended is None) != (needs is None), f"{rows}: give mended= or needs=, and not both")
+    sign = SIGNS[relation]
 
-    def numbers(*sides) -> list[float]:
-        return [float(sp.sympify(_value(side)).subs(at)) for side in sides]
+    def tried(left, right) -> tuple[float, float, bool]:
+        a, b = (float(sp.sympify(_value(side)).subs(at)) for side in (left, right))
+        true = {"<=": a <= b, ">=": a >= b, "=": math.isclose(a, b, rel_tol=1e-9)}
+        return a, b, true[relation]
 
-    def true(a: float, b: float) -> bool:
-        return {"<=": a <= b, ">=": a >= b, "=": math.isclose(a, b, rel_tol=1e-9)}[relation]
-
-    a, b = numbers(lhs, rhs)
-    _need(not true(a, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
-    point = ", ".join(f"${tex(k)}={tex(v)}$" for k, v in at.items())
-    begin = f"At {point}: " if point else "Computed: "
+    a, b, true = tried(lhs, rhs)
+    _need(not true, f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
+    begin = f"At {_point(at)}: " if at else "Computed: "
     against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right."]
     if needs is None:
-        pair = mended if isinstance(mended, tuple) else (lhs, mended)
-        x, y = numbers(*pair)
-        _need(true(x, y), f"{rows}: mended, {x:.6g} {relation} {y:.6g} is still false")
-        sign = SIGNS[relation]
-        against.append(f"Mended: ${tex(pair[0])}{sign} {tex(pair[1])}$, ${tex(x)}{sign} {tex(y)}$.")
+        left, right = mended if isinstance(mended, tuple) else (lhs, mended)
+        a, b, true = tried(left, right)
+        _need(true, f"{rows}: mended, {a:.6g} {relation} {b:.6g} is still false")
+        against.append(f"Mended: ${tex(left)}{sign} {tex(right)}$, ${tex(a)}{sign} {tex(b)}$.")
     else:
-        (missing,) = numbers(needs)
+        missing, _, _ = tried(needs, 0)
         _need(missing < 0, f"{rows}: the counterexample satisfies {needs} >= 0")
         against.append(rf"It lacks ${tex(needs)}\ge 0$, which is ${tex(missing)}$ there.")
-    formula = f"{tex(lhs)}{SIGNS[relation]} {tex(rhs)}"
-    proof = (repair.kind, verdict, words, (formula,), (), tuple(against), repair)
-    return Check(_rows(rows), *proof)
+    formula = f"{tex(lhs)}{sign} {tex(rhs)}"
+    return _check(rows, repair.kind, verdict, words, (formula,), (), tuple(against), repair)
 
 
 def group(title: str, *checks: Check) -> Group:

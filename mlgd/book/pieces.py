@@ -1,11 +1,13 @@
-"""Pieces that pages are made of: text with formulas, tables, and the one table of costs."""
+"""What pages are made of: text with formulas, tables, checks, and the one table of costs."""
 
 import csv
+import hashlib
 import html
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,12 @@ import sympy as sp
 from mlgd import formulas, plan
 from mlgd.examples import HeatSource
 from mlgd.experiment.anchored import heat_ladder
+
+KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
+VERDICTS = ("holds", "repaired", "fails", "agrees", "differs", "cited")
+MIME = "application/vnd.mlgd.check+json"
+OURS = "ours:"  # begins the row of a theorem of the book's own: no claim of the paper
+LONG = 70  # characters of LaTeX beyond which a formula has a line of its own
 
 
 class Html:
@@ -41,7 +49,7 @@ class Printed:
 
 
 def formula(key: str, *parts: str | sp.Basic | float) -> None:
-    """Glue what theorem boxes and prose show: LaTeX printed from formulas, joined by LaTeX without digits.
+    """Glue what boxes and prose show: LaTeX printed from formulas, joined by LaTeX without digits.
 
     Quoted as a display by a glue:math directive, in a line by {glue:md}`key:myst`.
     """
@@ -50,31 +58,41 @@ def formula(key: str, *parts: str | sp.Basic | float) -> None:
     glue(key, Printed(" ".join(p if isinstance(p, str) else tex(p) for p in parts)), display=False)
 
 
-def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
-    """A small table."""
-    lines = [tuple(map(str, line)) for line in lines]
+def table(header: Sequence[str], lines: Iterable[str], plain: Iterable[Sequence[str]]) -> Html:
+    """A small table: its header, its lines as markup, and their cells as they are printed."""
     head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in lines
-    )
-    plain = "\n".join("  ".join(line) for line in [tuple(header), *lines])
-    return Html(
-        f"<table class='mlgd-grid'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
-        plain,
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    markup = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    text = "\n".join("  ".join(line) for line in [tuple(header), *plain])
+    return Html(f"<table class='mlgd-grid'>{markup}</table>", text)
+
+
+def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
+    """A small table of texts and numbers."""
+    cells = [tuple(map(str, line)) for line in lines]
+    return table(
+        header, ("".join(f"<td>{html.escape(x)}</td>" for x in line) for line in cells), cells
     )
 
 
-def with_formulas(text: str) -> str:
-    """Escaped text whose parts between dollars are marked as formulas for MathJax."""
-    parts = text.split("$")
-    return "".join(
-        rf"\({html.escape(p)}\)" if i % 2 else html.escape(p) for i, p in enumerate(parts)
-    )
+def with_formulas(text: str, long: float = math.inf) -> str:
+    """Escaped text; what stands between dollars is for MathJax, on its own line if it is long."""
+    parts = [html.escape(p) for p in text.split("$")]
+    for i, p in enumerate(parts):
+        if i % 2:
+            display = len(html.unescape(p)) > long
+            parts[i] = rf"<div class='mlgd-display'>\({p}\)</div>" if display else rf"\({p}\)"
+    return "".join(parts)
 
 
 def fold(label: str, body: str) -> str:
     """What opens on a click, with no script."""
     return f"<details class='mlgd-fold'><summary>{label}</summary>{body}</details>"
+
+
+def badge(verdict: str) -> str:
+    """The verdict as it stands in boxes and tables."""
+    return f"<span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span>"
 
 
 def tex(value) -> str:
@@ -88,9 +106,8 @@ def tex(value) -> str:
     value = float(value)
     if not math.isfinite(value):
         return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(value, r"\text{undefined}")
-    text = f"{value:.3g}"
-    mantissa, _, exponent = text.partition("e")
-    return rf"{mantissa}\cdot10^{{{int(exponent)}}}" if exponent else text
+    mantissa, _, exponent = f"{value:.3g}".partition("e")
+    return rf"{mantissa}\cdot10^{{{int(exponent)}}}" if exponent else mantissa
 
 
 def sentence(text: str) -> str:
@@ -110,13 +127,123 @@ def read_table(path: str | Path) -> list[dict[str, str]]:
         return list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-# --- what we changed, what it costs now --------------------------------------------------------------
-# The table that runs through the stories. Every row is computed where it is shown; a chapter adds its
-# rows to COSTS, in the order of the book, and shows the table as far as itself.
+# --- checks on a page --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: the rows of the ledger that it serves, its verdict, and what a reader sees.
+
+    `words` are the author's; `formulas` are printed from what was compared and stand where the
+    words have {}, or after them.
+    """
+
+    rows: tuple[str, ...]
+    kind: str
+    verdict: str
+    words: str
+    formulas: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()  # the counterexample, in view
+    repair: "Check | None" = None
+
+    @property
+    def statement(self) -> str:
+        """The sentence, its formulas between dollars."""
+        printed = ",  ".join(f"${f}$" for f in self.formulas)
+        if "{}" in self.words or not printed:
+            return self.words.replace("{}", printed, 1)
+        return f"{self.words.rstrip(': ')}: {printed}"
+
+    @property
+    def anchor(self) -> str:
+        """Made of what is checked alone, so that running a cell again moves nothing."""
+        text = f"{self.rows} {self.kind} {self.words} {self.formulas}"
+        return f"check-{slug(self.rows[0])}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+
+    @property
+    def record(self) -> dict:
+        """The machine-readable form: of what does not hold, all that an erratum says."""
+        record = {"ids": list(self.rows), "kind": self.kind, "verdict": self.verdict}
+        record |= {"statement": self.statement, "anchor": self.anchor}
+        if self.repair:
+            record |= {"numbers": list(self.against), "repair": self.repair.statement}
+        return record
+
+    def __str__(self) -> str:
+        lines = [f"[{self.verdict}] {self.statement}", *self.against, *self.evidence]
+        lines += [f"repair: {self.repair}"] if self.repair else []
+        return "\n  ".join([*lines, f"({self.kind})"])
+
+    def html(self) -> str:
+        """Verdict and sentence; a counterexample with its repair; the evidence on a click."""
+
+        def lines(texts: Iterable[str]) -> str:
+            return "".join(f"<div class='mlgd-line'>{with_formulas(t, LONG)}</div>" for t in texts)
+
+        view = f"{badge(self.verdict)} {with_formulas(sentence(self.statement), LONG)}"
+        view += lines(self.against)
+        if self.repair:
+            mended = with_formulas(sentence(self.repair.statement), LONG)
+            view += f"<div class='mlgd-repair'><b>Repair.</b> {mended}</div>"
+        foot = " ".join(_link(row) for row in self.rows if not row.startswith(OURS))
+        own = lines((self.repair or self).evidence)
+        proof = fold(self.kind, f"{own}<div class='mlgd-foot'>{foot}</div>")
+        return (
+            f"<div class='mlgd-check' id='{self.anchor}'><div class='mlgd-head'>{view}</div>"
+            f"{proof}</div>"
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": [self.record]}}
+
+
+def _link(row: str) -> str:
+    up = "../" if Path.cwd().name == "audit" else ""  # the kernel runs beside its page
+    return f"<a href='{up}ledger.html#row-{slug(row)}'>its row in the ledger</a>"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The checks of one passage in one box: what does not hold in view, the others on a click."""
+
+    title: str
+    checks: tuple[Check, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *map(str, self.checks)])
+
+    def html(self) -> str:
+        """Counterexamples, then one line that opens to all that holds."""
+        quiet = [c for c in self.checks if c.repair is None and c.verdict != "differs"]
+        body = "".join(c.html() for c in self.checks if c not in quiet)
+        if quiet:
+            told = {v: sum(c.verdict == v for c in quiet) for v in VERDICTS}
+            label = ", ".join(f"{n} × {v}" for v, n in told.items() if n)
+            body += fold(label, "".join(c.html() for c in quiet))
+        title = f"<div class='mlgd-title'>{with_formulas(self.title)}</div>"
+        return f"<div class='mlgd-group'>{title}{body}</div>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        view = 1 + sum(c.repair is not None for c in self.checks)
+        bundle = {"checks": [check.record for check in self.checks], "in_view": view}
+        return {"text/plain": str(self), "text/html": self.html(), MIME: bundle}
+
+
+def bundles_in(notebook: str | Path) -> list[dict]:
+    """Of each output that is a check or a group: its `checks`, and how many are `in_view`."""
+    cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    return [{"in_view": 1, **bundle[MIME]} for bundle in data if MIME in bundle]
+
+
+# --- what we changed, what it costs now --------------------------------------------------------
+# The table that runs through the stories. Every row is computed where it is shown; a chapter adds
+# its rows to COSTS, in the order of the book, and shows the table as far as itself.
 
 
 def planned(method: str, convex: bool = False) -> Callable[[HeatSource], float]:
-    """The expected price of a method's plan on the heat source's own levels; convex: told no mu."""
+    """The expected price of a method's plan on the heat source's levels; convex: told no mu."""
 
     def price(heat: HeatSource) -> float:
         problem = replace(heat.problem, mu=0.0) if convex else heat.problem
@@ -125,13 +252,8 @@ def planned(method: str, convex: bool = False) -> Callable[[HeatSource], float]:
     return price
 
 
-def paid_once(heat: HeatSource) -> float:
-    """The price of the theorem on anchored descent."""
-    return heat_ladder(heat).cheapest(heat.eps)
-
-
 def one_gradient(heat: HeatSource) -> float:
-    """One evaluation of the level that the fixed level's plan needs: the unit of the last column."""
+    """One evaluation of the level that the fixed level's plan needs: the last column's unit."""
     convex = replace(heat.problem, mu=0.0)
     delta = plan(convex, heat.eps, "fixed", on=heat.hierarchy).delta
     return heat.hierarchy.cost(heat.hierarchy.level_for(delta))
@@ -141,6 +263,11 @@ def least(heat: HeatSource) -> float:
     """The lower bound for the class of problems that the heat source belongs to."""
     p = heat.problem
     return formulas.value(formulas.LOWER_STRONG, c=p.c, mu=p.mu, eps=heat.eps, gamma=p.gamma)
+
+
+def paid_once(heat: HeatSource) -> float:
+    """The price of the theorem on anchored descent."""
+    return heat_ladder(heat).cheapest(heat.eps)
 
 
 COSTS: tuple[tuple[str, str, Callable[[HeatSource], float]], ...] = (
@@ -162,11 +289,7 @@ def costs(heat: HeatSource, chapter: str) -> Html:
     for name, changed, price in COSTS[: last + 1]:
         paid = price(heat)
         share = f"{paid / unit:,.2f}" if paid >= unit / 100 else f"{paid / unit:.0e}"
-        cells = (changed, f"{paid:.1e}", share)
+        plain.append((changed, f"{paid:.1e}", share))
         mark = "b" if name == chapter else "span"
-        lines.append("<tr>" + "".join(f"<td><{mark}>{c}</{mark}></td>" for c in cells) + "</tr>")
-        plain.append("  ".join(cells))
-    head = ("what we changed", "price, in operations", "in accurate gradients")
-    head_row = "".join(f"<th>{h}</th>" for h in head)
-    table = f"<thead><tr>{head_row}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return Html(f"<table class='mlgd-grid'>{table}</table>", "\n".join(["  ".join(head), *plain]))
+        lines.append("".join(f"<td><{mark}>{c}</{mark}></td>" for c in plain[-1]))
+    return table(("what we changed", "price, in operations", "in accurate gradients"), lines, plain)

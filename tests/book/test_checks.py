@@ -1,16 +1,14 @@
 """The language of checks: what is shown is printed from what is compared, and every kind notices."""
 
-import numpy as np
 import pytest
 import sympy as sp
-from mpmath import iv
 
-from mlgd.book.boxes import MIME, Check
 from mlgd.book.checks import (
     CheckFailed,
     certificate,
     cited,
     enclosure,
+    equal,
     exact,
     group,
     identity,
@@ -18,7 +16,7 @@ from mlgd.book.checks import (
     refuted,
     statistical,
 )
-from mlgd.book.proofs import interval, is_zero
+from mlgd.book.pieces import MIME, Check
 
 x, y = sp.symbols("x y", positive=True)
 k, n = sp.symbols("k n", integer=True, positive=True)
@@ -44,9 +42,9 @@ def computed(bound=1.0, slack="") -> Check:
     return exact("row", "Prices", [0.2, 0.95], "<=", bound, slack=slack)
 
 
-def random(figure=1.0, relation="=", slack="") -> Check:
+def random(figure=1.0, relation="=") -> Check:
     run = lambda rng, runs: rng.exponential(1.0, runs)  # noqa: E731
-    return statistical("row", "A mean", run, relation, figure, runs=4000, slack=slack)
+    return statistical("row", "A mean", run, relation, figure, runs=4000)
 
 
 def slope(paper="3.0") -> Check:
@@ -98,8 +96,6 @@ def test_a_check_shows_what_it_compares(check, verdict, shown):
         lambda: bounded(sp.Rational(9, 4)),
         lambda: computed(0.9),
         *(lambda f=f: random(f) for f in (0.5, 0.9, 1.1, 2.0)),
-        lambda: random(0.9, "<="),
-        lambda: random(1.1, ">="),
         lambda: refutation(2 * x + 1),
         lambda: refutation(mended=2.1 * x),
         lambda: exact("row", "", [1.0, 2.0], "=", [1.0, 2.000001]),
@@ -116,7 +112,7 @@ def test_a_wrong_constant_exponent_or_sign_is_noticed(wrong):
     [
         (lambda: computed(1.2), "ten percent would not be noticed"),
         (lambda: bounded(sp.Integer(3)), "ten percent would not be noticed"),
-        (lambda: random(3.0, "<="), "ten percent would not be noticed"),
+        (lambda: random(3.0, "<="), "A mean equals a figure"),
         (lambda: computed(1.0, "why"), "no slack to explain"),
         (lambda: identity("row", "", x, x), "both sides read x"),
         (lambda: identity("row", "", sp.Integer(0), sp.Integer(0)), "the right side is 0"),
@@ -143,7 +139,6 @@ def test_slack_is_stated_with_its_size_and_reason():
     assert "0.5$ of the bound; levels are better" in " ".join(
         exact("row", "", 1.0, "<=", 2.0, slack="levels are better than promised").evidence
     )
-    assert "of the figure; curvature" in " ".join(random(3.0, "<=", "curvature is ours").evidence)
     assert (
         bounded(sp.Integer(3), "only the order matters").evidence[1]
         == "slack: only the order matters"
@@ -182,10 +177,7 @@ def test_a_group_shows_what_does_not_hold_and_folds_the_rest():
     assert made._repr_mimebundle_()[MIME]["in_view"] == 2
 
 
-def test_zero_is_decided_exactly_and_intervals_contain():
-    assert is_zero(sp.log(x * y) - sp.log(x) - sp.log(y))
-    assert not is_zero(sp.Rational(1, 10**9) * x)
-    expression = sp.exp(x) * sp.log(1 + x) ** 2 / sp.sqrt(x) + sp.pi / 3
-    found = interval(expression, {x: iv.mpf([1, 2])})
-    for value in np.linspace(1, 2, 7):
-        assert found.a <= float(expression.subs(x, value)) <= found.b
+def test_equality_is_decided_exactly():
+    assert equal(sp.log(x * y), sp.log(x) + sp.log(y))
+    assert equal((2 * x) ** y * sp.sqrt(x) ** (2 * y), 2**y * x ** (2 * y))
+    assert not equal(sp.Rational(1, 10**9) * x, 0)

@@ -11,8 +11,8 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from test_language import PAGES
 
-from mlgd.book.boxes import checks_in
 from mlgd.book.chapters import code_cells, contents, read
+from mlgd.book.pieces import bundles_in
 
 NOTEBOOKS = {name: read(path) for name, path in PAGES.items()}
 QUOTED = re.compile(
@@ -63,7 +63,7 @@ def test_every_glued_key_is_quoted_and_every_quoted_key_glued_once_a_page(book):
 
 def test_no_two_checks_of_a_page_share_an_anchor():
     for page, path in PAGES.items():
-        counts = Counter(check["anchor"] for check in checks_in(path))
+        counts = Counter(c["anchor"] for bundle in bundles_in(path) for c in bundle["checks"])
         assert [anchor for anchor, n in counts.items() if n > 1] == [], page
 
 

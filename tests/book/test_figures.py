@@ -1,4 +1,4 @@
-"""The style of all figures, and the cover."""
+"""The style of all figures."""
 
 import matplotlib
 import numpy as np
@@ -52,31 +52,13 @@ def test_band_spans_low_to_high():
     assert (heights.min(), heights.max()) == (1, 4)
 
 
-def test_same_figure_same_bytes(tmp_path):
-    for name in ("once.png", "twice.png"):
-        plots.save_cover(tmp_path / name)
-    assert (tmp_path / "once.png").read_bytes() == (tmp_path / "twice.png").read_bytes()
-
-
-def test_cover_shows_the_slopes_of_the_theorem():
-    """Fixed level: one power of eps more than multilevel descent, which stays within ten evaluations of the gradient."""
+def test_two_panels_fill_half_a_picture_each():
+    """A phone shows the picture twice, half of it each time: nothing may reach over the middle."""
     with plots.style():
-        absolute, relative = plots.cover(gamma=3.0).axes
-    fixed, multilevel, one, bound = (line.get_ydata() for line in absolute.lines)
-    eps = absolute.lines[0].get_xdata()
-    steepness = [
-        np.polyfit(np.log(eps[8:]), np.log(y[8:]), 1)[0] for y in (fixed, multilevel, one, bound)
-    ]
-    np.testing.assert_allclose(steepness, [-4.0, -3.0, -3.0, -3.0], atol=0.05)
-    assert np.all(relative.lines[1].get_ydata() < 10)
-    assert np.all(bound < multilevel)
-
-
-def test_committed_cover_is_the_one_the_code_draws(book, tmp_path):
-    plots.save_cover(tmp_path / "cover.png")
-    drawn, committed = (
-        plt.imread(path) for path in (tmp_path / "cover.png", book / "_static" / "cover.png")
-    )
-    assert drawn.shape == committed.shape, "run make run: the cover is out of date"
-    assert np.abs(drawn - committed).mean() < 1e-3, "run make run: the cover is out of date"
-    assert np.abs(drawn[::-1] - committed).mean() > 1e-2
+        left, right = plots.panels()
+        for ax in (left, right):
+            ax.set(ylabel="a long label", title="a title that is not too long")
+        figure = left.figure.figure
+        figure.draw_without_rendering()
+    middle = figure.bbox.width / 2
+    assert left.get_tightbbox().x1 <= middle <= right.get_tightbbox().x0

@@ -7,8 +7,7 @@ import pytest
 from test_language import PAGES, sources
 
 from mlgd.book import ledger
-from mlgd.book.boxes import OURS, Check
-from mlgd.book.pieces import read_table, slug
+from mlgd.book.pieces import OURS, VERDICTS, Check, read_table, slug
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ def test_one_scale_of_verdicts(pages):
 
 
 def test_a_lost_check_a_flipped_verdict_and_a_lost_row_are_noticed(claims, homes, pages):
-    flips = {v: "holds" if v != "holds" else "fails" for v in ledger.VERDICTS}
+    flips = {v: "holds" if v != "holds" else "fails" for v in VERDICTS}
     alone = [
         (page, n, check)
         for page, checks in pages.items()
@@ -92,16 +91,14 @@ def test_errata_name_exactly_the_rows_that_do_not_hold_each_once(rows, book):
     assert len(named) == len(set(named))
 
 
-def test_an_erratum_is_made_of_the_records_of_its_rows():
-    record = {"ids": ["b"], "kind": "identity", "verdict": "fails", "anchor": "check-a"}
-    record |= {"statement": "printed: $x<1$", "numbers": ["x is 2"], "repair": "assume $x<1$"}
+def test_an_id_shares_the_row_and_the_worst_verdict_counts():
+    records = [
+        {"ids": [i], "kind": "identity", "verdict": v, "anchor": f"check-{i}"}
+        for i, v in (("a", "holds"), ("b", "fails"))
+    ]
     claim = {"id": "a", "chapter": "part", "where": "l.1", "claim": "x", "verdict": "fails"}
-    own = ledger.join([claim], {"a": "a", "b": "a"}, {"audit/part": [record]})
-    erratum = {"weight": "1", "title": "T", "rows": "a", "says": "Said.", "downstream": "None."}
-    markup = ledger.errata_list(own, [erratum]).markup
-    assert "<p>Said.</p>" in markup
-    assert r"Printed: \(x&lt;1\). <i>In numbers.</i> X is 2. <i>Repair.</i> Assume" in markup
-    assert "href='audit/part.html#check-a'" in markup
+    (row,) = ledger.join([claim], {"a": "a", "b": "a"}, {"audit/part": records})
+    assert (row.verdict, row.ids, len(row.checks)) == ("fails", ("a", "b"), 2)
 
 
 STATEMENT = re.compile(r"^(`{3,})\{prf:(?!proof)(\w+)\}.*?^\1$", re.M | re.S)
@@ -124,13 +121,14 @@ def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row(cl
 
 
 @pytest.mark.built
-def test_the_filter_shows_what_is_asked_for(visit, html, rows):
+def test_errata_and_filter_show_what_is_asked_for(visit, html, book, rows):
     page, problems = visit(html / "book" / "ledger.html")
 
     def shown():
         return page.locator("table.mlgd-ledger tbody tr:not([hidden])").count()
 
     assert shown() == len(rows)
+    assert page.locator(".mlgd-erratum").count() == len(read_table(book / "errata.tsv"))
     page.locator(".mlgd-filter select").first.select_option("fails")
     assert shown() == sum(r.verdict == "fails" for r in rows) > 0
     page.locator(".mlgd-filter input[type=search]").fill("no such words anywhere")

@@ -3,24 +3,28 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from mlgd.book.notation import listed, plain
+from mlgd.book.notation import listed, plain, unmarked
 
 
-def test_every_row_of_the_list_has_an_anchor_and_a_meaning(book):
+def test_every_row_of_the_list_has_a_meaning(book):
     text = (book / "notation.md").read_text(encoding="utf-8")
     known = listed(text)
-    assert len({anchor for anchor, _ in known.values()}) == text.count("{#sym-")
-    assert all(meaning for _, meaning in known.values())
+    assert len({*known.values()}) == text.count("{#sym-")
+    assert all(known.values())
     assert known[plain(r"\varepsilon")] == known[plain(r"\eps")]
-    assert known[plain("d_{0}")][0] == known[plain("d_0")][0]
+    assert known[plain("d_{0}")] == known[plain("d_0")]
+
+
+def test_a_docstring_is_plain_text_but_for_code_and_examples():
+    lines = ["y* and |A_k| of `evaluate`", "", ">>> 2 * 3", "a_b", "", "x_"]
+    unmarked(None, "", "", None, None, lines)
+    assert lines == [r"y\* and \|A\_k\| of ``evaluate``", "", ">>> 2 * 3", "a_b", "", r"x\_"]
 
 
 @pytest.mark.built
-def test_a_symbol_is_explained_where_it_first_stands_alone(html):
+def test_a_symbol_is_explained_in_place_where_it_first_stands_alone(html):
     page = BeautifulSoup((html / "book" / "convex.html").read_text(encoding="utf-8"), "html.parser")
-    links = [
-        (a.get_text().strip(r"\()"), a["href"], a["title"]) for a in page.select("a.mlgd-symbol")
-    ]
-    assert ("delta", "notation.html#sym-delta") in {link[:2] for link in links}
-    assert all(title for _, _, title in links)
-    assert len({tex for tex, _, _ in links}) == len(links) >= 8
+    told = {s.get_text().strip(r"\()"): s["title"] for s in page.select("span.mlgd-symbol")}
+    assert told["delta"] == "a bias, or the accuracy that bounds it"
+    assert all(told.values())
+    assert len(told) == len(page.select("span.mlgd-symbol")) >= 8
