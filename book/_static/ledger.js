@@ -34,42 +34,23 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!tables.length) return;
   const rows = tables.flatMap((t) => [...t.tBodies[0].rows]);
   const texts = rows.map((r) => r.textContent.toLowerCase());
+  const verdicts = [...new Set(rows.map((r) => r.dataset.verdict))].sort();
   const box = document.createElement("form");
   box.className = "mlgd-filter";
-  box.setAttribute("role", "search");
-  box.addEventListener("submit", (e) => e.preventDefault());
-  const field = (label, control) => {
-    const l = document.createElement("label");
-    l.append(label + " ", control);
-    box.append(l);
-    control.addEventListener("input", apply);
-    return control;
-  };
-  const choice = (key) => {
-    const s = document.createElement("select");
-    s.append(new Option("all", ""));
-    [...new Set(rows.map((r) => r.dataset[key]))].sort().forEach((v) => s.append(new Option(v, v)));
-    return field(key, s);
-  };
-  const chosen = { verdict: choice("verdict"), evidence: choice("evidence") };
-  const words = field("search", Object.assign(document.createElement("input"), { type: "search" }));
-  const count = document.createElement("output");
-  count.setAttribute("aria-live", "polite");
-  box.append(count);
-  (tables[0].closest("section section") || tables[0]).before(box);
-  function apply() {
+  box.innerHTML = `<label>verdict <select><option value="">all</option>
+    ${verdicts.map((v) => `<option>${v}</option>`).join("")}</select></label>
+    <label>search <input type="search"></label><output aria-live="polite"></output>`;
+  const [verdict, words, count] = ["select", "input", "output"].map((n) => box.querySelector(n));
+  const apply = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    rows.forEach((r, i) => {
-      const fits =
-        Object.entries(chosen).every(([k, s]) => !s.value || r.dataset[k] === s.value) &&
-        wanted.every((w) => texts[i].includes(w));
-      r.hidden = !fits;
-      shown += fits;
-    });
-    const asked = wanted.length || Object.values(chosen).some((s) => s.value);
-    if (asked) tables.forEach((t) => (t.closest("details").open = [...t.tBodies[0].rows].some((r) => !r.hidden)));
-    count.textContent = `${shown} of ${rows.length} rows`;
-  }
+    const fits = (r, i) => (!verdict.value || r.dataset.verdict === verdict.value) && wanted.every((w) => texts[i].includes(w));
+    rows.forEach((r, i) => (r.hidden = !fits(r, i)));
+    if (wanted.length || verdict.value)
+      tables.forEach((t) => (t.closest("details").open = [...t.tBodies[0].rows].some((r) => !r.hidden)));
+    count.textContent = `${rows.filter((r) => !r.hidden).length} of ${rows.length} rows`;
+  };
+  box.addEventListener("submit", (e) => e.preventDefault());
+  box.addEventListener("input", apply);
+  (tables[0].closest("section section") || tables[0]).before(box);
   apply();
 });
