@@ -1,4 +1,4 @@
-"""Kill a process by what it has written and not by the clock: on any machine it is met in the middle of its work."""
+"""Kill a process by what it has written and not by the clock: in the middle of its work."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def killed(command: list[str], path: Path, writes: int, **options) -> bool:
-    """Start a process and kill it once its file was written so many times; False if it ended before."""
+    """Kill a process once its file was written so many times; False if it ended before."""
     process, last = subprocess.Popen(command, **options), _written(path)
     while writes and process.poll() is None:
         if (now := _written(path)) != last:

@@ -1,6 +1,6 @@
 """A run long enough to be killed, as a script and as functions that other processes can import.
 
-python long_run.py CHECKPOINT RESULT STEPS SECONDS: run with a file every SECONDS, and write the result's bytes.
+python long_run.py CHECKPOINT RESULT STEPS SECONDS: a file every SECONDS, then the result's bytes.
 """
 
 import sys
@@ -22,17 +22,10 @@ def cost(k):
     return 8.0**k
 
 
-def hierarchy(levels=range(4)):
-    return Hierarchy(evaluate, cost, levels)
-
-
-def setting(steps, probabilities=(1.0, 0.1, 0.02, 0.004)):
-    h = hierarchy()
-    return (
-        h,
-        np.ones(DIMENSION),
-        Plan.by_hand(Telescope(h, probabilities), eta=0.3, steps=steps),
-    )
+def setting(steps):
+    h = Hierarchy(evaluate, cost, range(4))
+    telescope = Telescope(h, [1.0, 0.1, 0.02, 0.004])
+    return h, np.ones(DIMENSION), Plan.by_hand(telescope, eta=0.3, steps=steps)
 
 
 def bits(r):

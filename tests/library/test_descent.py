@@ -1,4 +1,4 @@
-"""minimize: a plan keeps its promises as executed, the same seed is the same run, and nothing is ever lost."""
+"""minimize: a plan keeps its promise as executed, and whatever ends a run, nothing is lost."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mlgd.hierarchy import first_level
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
-# --- four convex losses with a known minimizer ---------------------------------------------------------------
+# --- two convex losses with a known minimizer ---
 
 MATRIX = np.random.default_rng(5).standard_normal((6, 4))
 MATRIX /= np.linalg.norm(MATRIX, 2)  # largest singular value one
@@ -24,7 +24,7 @@ START = CENTRE + np.array([1.0, -1.0, 1.0, 1.0]) / 2  # at distance one
 
 @dataclass(frozen=True)
 class Case:
-    """A loss, its gradient and its smoothness; the minimizer is CENTRE and the minimum is subtracted."""
+    """A loss, its gradient and its smoothness; the minimizer is CENTRE."""
 
     value: Callable
     gradient: Callable
@@ -44,15 +44,12 @@ class Case:
 
 def quadratic():
     flat = np.array([1.0, 0.5, 0.1, 0.0])  # one direction without curvature: convex, not strongly
-    return Case(
-        lambda y: 0.5 * np.sum(flat * (y - CENTRE) ** 2), lambda y: flat * (y - CENTRE), 1.0
-    )
+    value = lambda y: 0.5 * np.sum(flat * (y - CENTRE) ** 2)  # noqa: E731
+    return Case(value, lambda y: flat * (y - CENTRE), 1.0)
 
 
 def logistic():
-    frequencies = 1 / (
-        1 + np.exp(-MATRIX @ CENTRE)
-    )  # labels as observed frequencies: the minimizer is known
+    frequencies = 1 / (1 + np.exp(-MATRIX @ CENTRE))  # as labels: the minimizer is known
 
     def value(y):
         s = MATRIX @ y
@@ -61,33 +58,7 @@ def logistic():
     return Case(value, lambda y: MATRIX.T @ (1 / (1 + np.exp(-MATRIX @ y)) - frequencies), 0.25)
 
 
-def log_sum_exp():
-    rows = np.vstack([MATRIX, -MATRIX])  # symmetric: least at CENTRE
-
-    def weights(y):
-        s = rows @ (y - CENTRE)
-        return s, np.exp(s - s.max())
-
-    def value(y):
-        s, w = weights(y)
-        return s.max() + math.log(w.sum())
-
-    def gradient(y):
-        w = weights(y)[1]
-        return rows.T @ w / w.sum()
-
-    return Case(value, gradient, 1.0)
-
-
-def huber():
-    def value(y):
-        r = np.abs(y - CENTRE)
-        return np.sum(np.where(r <= 0.2, r**2 / 2, 0.2 * r - 0.02))
-
-    return Case(value, lambda y: np.clip(y - CENTRE, -0.2, 0.2), 1.0)
-
-
-LOSSES = {f.__name__: f for f in (quadratic, logistic, log_sum_exp, huber)}
+LOSSES = {f.__name__: f for f in (quadratic, logistic)}
 C = 0.5
 
 
@@ -104,7 +75,7 @@ def hierarchy_for(name, case, gamma, finest=24):
 
 
 def price_variance(p, h):
-    """The exact variance of the price of a whole run, by enumeration of every draw of each stage's telescope."""
+    """The exact variance of the price of a whole run, by enumeration of every draw."""
     total = 0.0
     for stage in p.stages:
         outcomes = [(q, draw.cost) for q, draw in p.telescope(h, stage).outcomes(START)]
@@ -113,7 +84,7 @@ def price_variance(p, h):
     return total
 
 
-# --- the promise: mean loss at most eps, mean price as planned -----------------------------------------------
+# --- the promise: mean loss at most eps, mean price as planned ---
 
 SETTINGS = [
     (name, gamma, mu, method)
@@ -148,42 +119,28 @@ def test_a_plan_keeps_its_promise(name, gamma, mu, method):
         assert r.steps == p.steps
 
 
-def test_the_budget_sums_to_at_most_eps():
-    for name, gamma, mu, method in SETTINGS:
-        case = LOSSES[name]()
-        p = plan(problem_for(case.with_ridge(mu) if mu else case, gamma, mu), 0.02, method)
-        assert p.budget.total <= 0.02 * (1 + 1e-12), (name, gamma, mu, method)
-
-
 def test_the_promise_can_fail():
     """A level that is further off than it says is caught by the test above."""
-    case = quadratic()
+    case, h = quadratic(), hierarchy_for("quadratic", quadratic(), 3.0)
     p = plan(problem_for(case, 3.0), case.beta / 16, "fixed")
-    honest = hierarchy_for("quadratic", case, 3.0)
-    dishonest = replace(
-        honest, evaluate=lambda k, y: honest.evaluate(k, y) + 0.3 * (START - CENTRE)
-    )
-    assert (
-        case.excess(minimize(honest, START, p).y)
-        <= p.eps
-        < case.excess(minimize(dishonest, START, p).y)
-    )
+    off = replace(h, evaluate=lambda k, y: h.evaluate(k, y) + 0.3 * (START - CENTRE))
+    assert case.excess(minimize(h, START, p).y) <= p.eps < case.excess(minimize(off, START, p).y)
 
 
-# --- the same seed is the same run ---------------------------------------------------------------------------
+# --- the same seed is the same run ---
 
 
-def one_run(seed, method="multilevel", gamma=2.0):
+def setting(method="multilevel", gamma=3.0):
     case = quadratic().with_ridge(0.25)
     p = plan(problem_for(case, gamma, 0.25), 0.05, method)
-    r = minimize(hierarchy_for("quadratic", case, gamma), START, p, rng=seed, loss=case.excess)
-    return (
-        r.y.tobytes(),
-        r.cost,
-        tuple(r.cost_by_level.items()),
-        r.trace.loss.tobytes(),
-        r.trace.cost.tobytes(),
-    )
+    return case, p, hierarchy_for("quadratic", case, gamma)
+
+
+def one_run(seed, method="multilevel"):
+    case, p, h = setting(method)
+    r = minimize(h, START, p, rng=seed, loss=case.excess)
+    columns = (r.y, r.trace.loss, r.trace.cost, [*r.cost_by_level.values(), r.cost])
+    return np.concatenate(columns).tobytes()
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated", "scheduled"])
@@ -201,31 +158,20 @@ def test_rng_is_anything_default_rng_accepts():
     assert one_run(7) == one_run(np.random.default_rng(7)) == one_run(np.random.SeedSequence(7))
 
 
-def setting(method="multilevel", gamma=3.0):
-    case = quadratic().with_ridge(0.25)
-    p = plan(problem_for(case, gamma, 0.25), 0.05, method)
-    return case, p, hierarchy_for("quadratic", case, gamma)
-
-
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled"])
 def test_a_stopped_run_is_the_beginning_of_a_longer_one(method):
     case, p, h = setting(method)
-    half = p.steps // 2
-    states = []
-    whole = minimize(
-        h, START, p, rng=1, loss=case.excess, callback=lambda s: states.append(s) and False
-    )
+    half, seen = p.steps // 2, []
+    whole = minimize(h, START, p, rng=1, loss=case.excess, callback=seen.append)
     part = minimize(h, START, p, rng=1, loss=case.excess, callback=lambda s: s.step == half)
     assert (part.status, part.steps, whole.status) == ("stopped", half, "done")
     assert str(half) in part.message
-    there = states[half - 1]
+    there = seen[half - 1]
     assert np.array_equal(part.y, there.output)
-    assert part.cost == there.cost
-    assert part.cost_by_level == there.cost_by_level
-    common = part.trace.step < half
-    n = int(common.sum())
+    assert (part.cost, part.cost_by_level) == (there.cost, there.cost_by_level)
+    n = int((part.trace.step < half).sum())
     for column in ("step", "cost", "loss"):
-        assert np.array_equal(getattr(part.trace, column)[common], getattr(whole.trace, column)[:n])
+        assert np.array_equal(getattr(part.trace, column)[:n], getattr(whole.trace, column)[:n])
 
 
 def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
@@ -234,12 +180,11 @@ def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
 
     def meddle(state):
         seen.append((state.step, state.cost, state.loss))
-        state.y[:] = 1e9
-        state.output[:] = 1e9
+        state.y[:] = state.output[:] = 1e9
         state.cost_by_level.clear()
 
     a = minimize(h, START, p, rng=1, loss=case.excess, callback=meddle)
-    b = minimize(h, START, p, rng=1, loss=case.excess)
+    b = minimize(h, START, p, rng=1)
     assert np.array_equal(a.y, b.y)
     assert a.cost_by_level == b.cost_by_level
     assert [s[0] for s in seen] == list(range(1, p.steps + 1))
@@ -247,7 +192,7 @@ def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
     assert seen[0][2] == case.excess(START)
 
 
-# --- how a run ends ------------------------------------------------------------------------------------------
+# --- how a run ends ---
 
 
 def test_max_cost_is_never_passed_and_nearly_spent():
@@ -380,29 +325,15 @@ def test_a_callback_stops_the_run_as_scipys_do():
 def test_trace_starts_at_the_start_and_ends_at_the_end():
     case, p, h = setting()
     r = minimize(h, START, p, rng=0, loss=case.excess)
-    assert (r.trace.step[0], r.trace.cost[0], r.trace.loss[0]) == (0, 0.0, case.excess(START))
-    assert (r.trace.step[-1], r.trace.cost[-1], r.trace.loss[-1]) == (
-        p.steps,
-        r.cost,
-        case.excess(r.y),
-    )
+    first, *_, last = zip(r.trace.step, r.trace.cost, r.trace.loss, strict=True)
+    assert first == (0, 0.0, case.excess(START))
+    assert last == (p.steps, r.cost, case.excess(r.y))
     assert (np.diff(r.trace.step) > 0).all()
     assert (np.diff(r.trace.cost) > 0).all()
     assert 100 <= len(r.trace.step) <= 402
-    assert np.isnan(minimize(h, START, p, rng=0).trace.loss).all()
-
-
-def test_the_loss_is_not_charged_and_does_not_change_the_run():
-    case, p, h = setting()
-    assert minimize(h, START, p, rng=0, loss=case.excess).cost == minimize(h, START, p, rng=0).cost
-
-
-def test_the_start_is_not_written_to():
-    _, p, h = setting()
-    y0 = START.copy()
-    r = minimize(h, y0, p, rng=0)
-    assert np.array_equal(y0, START)
-    assert r.y is not y0
+    bare = minimize(h, START, p, rng=0)
+    assert np.isnan(bare.trace.loss).all()
+    assert bare.cost == r.cost  # a loss is not charged
 
 
 def test_the_accelerated_scheme_restarts_at_every_stage():
@@ -416,7 +347,7 @@ def test_the_accelerated_scheme_restarts_at_every_stage():
     assert np.array_equal(y, minimize(h, START, p, rng=3).y)
 
 
-# --- what is promised ----------------------------------------------------------------------------------------
+# --- what is promised ---
 
 
 def test_a_promise_is_said_only_if_it_was_made():
@@ -436,65 +367,41 @@ def test_a_promise_is_said_only_if_it_was_made():
         assert "mean loss" not in early.message
 
 
-def broken_ladders():
+def test_levels_seen_to_break_their_accuracies_void_the_promise(caplog):
     _, p, h = setting()
     drawn = max(k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n > 3)
     flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
-    return {
-        "a flipped sign": (p, flipped),
-        "accuracies declared too small": (
-            p,
-            Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 2.0**-k / 8),
-        ),
-    }
-
-
-@pytest.mark.parametrize("what", ["a flipped sign", "accuracies declared too small"])
-def test_levels_seen_to_break_their_accuracies_void_the_promise(what, caplog):
-    p, h = broken_ladders()[what]
-    r = minimize(h, START, p, rng=0)
-    assert r.promise == "none"
-    assert "mean loss" not in r.message
-    if r.status == "done":
-        assert "nothing is promised; audit the hierarchy" in r.message
-    assert "their declared accuracies allow" in caplog.text
+    for broken in (flipped, replace(h, accuracy=lambda k: 2.0**-k / 8)):
+        caplog.clear()
+        r = minimize(broken, START, p, rng=0)
+        assert r.promise == "none"
+        assert "mean loss" not in r.message
+        assert r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
+        assert "their declared accuracies allow" in caplog.text
 
 
 def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones():
-    """A hierarchy whose default accuracies are eight times too small: measured ones hold, and without them it is seen."""
+    """Default accuracies eight times too small: measured ones hold; without them it is seen."""
     case = quadratic().with_ridge(0.25)
-    true = biased(case.gradient, 3.0, 8 * C, range(1, 12), direction=START - CENTRE, alternate=True)
-    h = Hierarchy(
-        lambda k, y: case.gradient(y) + 8 * (true.evaluate(k, y) - case.gradient(y)),
-        true.cost,
-        true.levels,
-    )
+    off = biased(np.zeros_like, 3.0, 8 * C, range(1, 12), START - CENTRE, alternate=True)
+    h = Hierarchy(lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y), off.cost, off.levels)
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
-    problem = report.problem(beta=case.beta, d0=1.0, mu=0.25)
-    measured = plan(problem, 0.05, on=report)
+    measured = plan(report.problem(beta=case.beta, d0=1.0, mu=0.25), 0.05, on=report)
     for p, promise in ((measured, "estimate"), (replace(measured, accuracies=None), "none")):
-        runs = [minimize(h, START, p, rng=seed) for seed in range(5)]
-        assert {r.promise for r in runs} == {promise}
+        assert {minimize(h, START, p, rng=seed).promise for seed in range(5)} == {promise}
 
 
-# --- averages ------------------------------------------------------------------------------------------------
+# --- averages ---
 
 
 @pytest.mark.parametrize("window", [1, 2, 17, 40])
 def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
     _, p, h = setting()
     p = replace(p, growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
-    points, outputs = [], []
-    r = minimize(
-        h,
-        START,
-        p,
-        rng=0,
-        callback=lambda s: (points.append(s.y), outputs.append(s.output)) and None,
-    )
-    assert np.allclose(r.y, np.mean(points[-window:], axis=0), rtol=1e-13, atol=0)
-    before = 40 - window
-    assert all(np.array_equal(o, y) for o, y in zip(outputs[:before], points[:before], strict=True))
+    seen = []
+    r = minimize(h, START, p, rng=0, callback=seen.append)
+    assert np.allclose(r.y, np.mean([s.y for s in seen[-window:]], axis=0), rtol=1e-13, atol=0)
+    assert all(np.array_equal(s.output, s.y) for s in seen[: 40 - window])
 
 
 def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
@@ -503,43 +410,6 @@ def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
     r = minimize(h, START, p, rng=0, callback=lambda s: points.append(s.y))
     weights = p.growth ** np.arange(p.steps)
     assert np.allclose(r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0)
-
-
-# --- what a user's arrays may be -----------------------------------------------------------------------------
-
-
-class Tensor:
-    """What torch's tensors show numpy."""
-
-    def __init__(self, values):
-        self.values = np.asarray(values)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values.astype(dtype or self.values.dtype)
-
-
-def as_jax(values):
-    return pytest.importorskip("jax.numpy").asarray(values)
-
-
-KINDS = {
-    "jax": as_jax,
-    "list": lambda v: v.tolist(),
-    "tensor": Tensor,
-    "float32": lambda v: v.astype(np.float32),
-}
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("method", ["multilevel", "accelerated"])
-def test_whatever_numpy_can_read_moves_the_point(kind, method):
-    case, p, h = setting(method)
-    there = replace(h, evaluate=lambda k, y: KINDS[kind](h.evaluate(k, y)))
-    r, exact = minimize(there, START, p, rng=1), minimize(h, START, p, rng=1)
-    assert r.status == "done"
-    assert np.allclose(r.y, exact.y, rtol=1e-4)
-    assert case.excess(r.y) < 0.5 * case.excess(START)
-    assert r.cost == exact.cost
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
@@ -558,17 +428,6 @@ def test_a_buffer_that_is_used_again_and_points_that_are_kept_do_no_harm(method)
     assert all(np.array_equal(a, b) for a, b in zip(seen, copies, strict=True))
 
 
-def test_a_level_that_writes_to_the_point_is_refused():
-    _, p, h = setting()
-
-    def evaluate(k, y):
-        y -= 1
-        return h.evaluate(k, y)
-
-    with pytest.raises(LevelError, match="read-only"):
-        minimize(replace(h, evaluate=evaluate), START, p)
-
-
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled"])
 def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     _, p, h = setting(method)
@@ -583,28 +442,15 @@ def test_the_bill_counts_every_evaluation_and_nothing_else(method):
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
 def test_a_point_may_have_any_number_of_axes(method, tmp_path):
-    case = quadratic().with_ridge(0.25)
-    flat = hierarchy_for("quadratic", case, 3.0)
+    _, p, flat = setting(method)
     square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
-    p = plan(problem_for(case, 3.0, 0.25), 0.05, method, on=flat)
-    there, here = (
-        minimize(h, y, p, rng=3) for h, y in ((square, START.reshape(2, 2)), (flat, START))
-    )
-    assert np.array_equal(there.y, here.y.reshape(2, 2))
-    minimize(
-        square,
-        START.reshape(2, 2),
-        p,
-        rng=3,
-        callback=lambda s: s.step == 2,
-        checkpoint=tmp_path / "a",
-    )
-    assert np.array_equal(
-        minimize(square, START.reshape(2, 2), p, rng=3, checkpoint=tmp_path / "a").y, there.y
-    )
+    start, path = START.reshape(2, 2), tmp_path / "a"
+    minimize(square, start, p, rng=3, callback=lambda s: s.step == 2, checkpoint=path)
+    there = minimize(square, start, p, rng=3, checkpoint=path)
+    assert np.array_equal(there.y, minimize(flat, START, p, rng=3).y.reshape(2, 2))
 
 
-# --- the result ----------------------------------------------------------------------------------------------
+# --- the result ---
 
 
 def test_a_result_answers_to_scipys_names_and_is_worth_reading():
@@ -612,56 +458,30 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     r = minimize(h, START, p, rng=0, loss=case.excess)
     assert r.x is r.y
     assert (r.fun, r.success, r.nit) == (case.excess(r.y), True, p.steps)
-    for words in ("done", "proved", f"{r.cost:.4g}", str(r.nfev), f"{r.fun:.4g}", "level"):
-        assert words in repr(r)
-    assert "seconds" in str(r)
+    rows = dict(line.split(maxsplit=1) for line in repr(r).splitlines()[1:4])
+    assert rows["loss"] == f"{case.excess(START):.4g} at the start, {r.fun:.4g} at y"
+    assert rows["promise"] == "proved"
+    assert rows["status"] == f"done: {r.message}"
+    assert f"price  {r.cost:.4g} for {r.nfev} evaluations, {r.nit} steps" in repr(r)
+    k = h.level_for(p.delta)
+    assert f"level {k}  {r.cost_by_level[k]:.4g} for {r.evaluations[k]} (" in repr(r)
+    assert str(r).startswith(repr(r))
+    assert "seconds" in str(r).splitlines()[-1]
     assert math.isnan(minimize(h, START, p, rng=0).fun)
-    bad = minimize(
-        replace(
-            h, evaluate=lambda k, y: h.evaluate(k, y) if y is START or (y == START).all() else "<b>"
-        ),
-        START,
-        p,
-    )
-    assert "str" in repr(bad)
 
 
-# --- what is refused -----------------------------------------------------------------------------------------
+# --- what is refused, and what is not asked ---
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(np.zeros(3), r"returned shape \(3,\)"), (np.full(4, np.nan), "non-finite")],
-)
-def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value, words):
+@pytest.mark.parametrize("value", [np.zeros(3), np.full(4, np.nan), None, (1.0, np.zeros(4))])
+def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
     _, p, h = setting()
-    with pytest.raises(LevelError, match=words):
-        minimize(replace(h, evaluate=lambda k, y: value), START, p)
-
-
-def test_a_plan_finer_than_the_ladder_is_refused():
-    case, p, _ = setting()
-    coarse = hierarchy_for("quadratic", case, 3.0, finest=3)
-    with pytest.raises(
-        LevelError, match=r"accuracy .* is needed and the finest level offers 0\.125"
-    ):
-        minimize(coarse, START, p)
-
-
-def test_a_start_that_is_not_finite_is_refused():
-    _, p, h = setting()
-    with pytest.raises(ValueError, match="array of finite real numbers"):
-        minimize(h, START * np.nan, p)
+    for how in ({"plan": p}, {"eps": 0.1}):
+        with pytest.raises(LevelError, match=r"level . returned"):
+            minimize(replace(h, evaluate=lambda k, y: value), START, **how)
 
 
 def test_nothing_is_evaluated_beyond_the_levels_the_plan_needs():
     _, p, h = setting()
-    asked = set()
-
-    def evaluate(k, y):
-        asked.add(k)
-        return h.evaluate(k, y)
-
-    minimize(Hierarchy(evaluate, h.cost, h.levels), START, p, rng=0)
-    finest = h.level_for(p.delta)
-    assert max(asked) == finest < h.levels[-1]
+    asked = [k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n]
+    assert max(asked) == h.level_for(p.delta) < h.levels[-1]
