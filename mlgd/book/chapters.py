@@ -1,6 +1,5 @@
-"""Look at the chapters, execute them in place, or print them: what the Makefile calls.
+"""Execute the chapters in place, or print the book: what the Makefile calls.
 
-    python -m mlgd.book.chapters look            say in a sentence each what is wrong
     python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels, store outputs
     python -m mlgd.book.chapters pdf             print the built book as _build/book.pdf
 
@@ -73,15 +72,6 @@ def normal(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         for key in ("execution", "collapsed", "scrolled", "jupyter", "ExecuteTime"):
             cell.metadata.pop(key, None)
-        kept = []
-        for output in cell.get("outputs", ()):  # what is printed in one go may arrive in pieces
-            name = output.get("name")
-            if name and kept and kept[-1].get("name") == name:  # only streams have one
-                kept[-1].text += output.text
-            else:
-                kept.append(output)
-        if "outputs" in cell:
-            cell.outputs = kept
     return notebook
 
 
@@ -113,18 +103,6 @@ def run_problems(notebook: NotebookNode, name: str) -> list[str]:
     return problems
 
 
-def look(book: Path) -> None:
-    """A BookError with everything that is wrong with a notebook, a sentence each."""
-    problems = []
-    for name, path in notebooks(book).items():
-        try:
-            problems += run_problems(read(path), name)
-        except BookError as error:
-            problems.append(str(error))
-    if problems:
-        raise BookError("\n".join(problems))
-
-
 def execute(path: Path) -> float:
     """Run one chapter in a fresh kernel; the seconds it took. A failed run changes no file."""
     notebook, started = normal(read(path)), time.perf_counter()
@@ -133,6 +111,7 @@ def execute(path: Path) -> float:
         timeout=CELL_SECONDS,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,  # what is printed in one go may arrive in pieces
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
@@ -196,7 +175,7 @@ def pdf(built: Path) -> Path:
         print("typesetting the formulas (a minute or two) ...", flush=True)
         page.evaluate("MathJax.startup.promise.then(() => true)")
         print("printing ...", flush=True)
-        page.pdf(path=goal, format="A4", margin=dict.fromkeys(("top", "bottom"), "15mm"))
+        page.pdf(path=goal, format="A4", print_background=True, scale=0.9)
         browser.close()
     copy.unlink()
     return goal
@@ -206,8 +185,6 @@ def main(arguments: list[str]) -> int:
     """Do what the command line asks for; a sentence and a code other than 0 where it fails."""
     try:
         match arguments:
-            case ["look"]:
-                look(BOOK)
             case ["run", *names]:
                 run(names)
             case ["pdf"]:

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from mlgd.book import chapters
+
 
 def make(folder, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
@@ -30,7 +32,7 @@ def fake_python(folder, refuses: str) -> str:
 
 def test_plain_make_lists_every_target(house):
     listed = make(house).stdout
-    for target in ("book", "test", "check", "run", "lab", "bench", "clean"):
+    for target in ("book", "pdf", "test", "check", "run", "lab", "bench", "clean"):
         assert f"\n  {target} " in listed
 
 
@@ -52,7 +54,7 @@ def test_a_missing_python_or_venv_is_one_sentence(house, refuses, sentence):
     assert not (house / ".venv").exists()
 
 
-def test_without_benchmarks_bench_says_so(house):
-    (house / ".venv" / "bin").mkdir(parents=True)
-    (house / ".venv" / ".installed").touch()
-    assert "There is no benchmark" in make(house, "bench").stdout
+def test_without_a_browser_the_pdf_says_what_it_needs(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    assert chapters.main(["pdf"]) == 1
+    assert "make pdf needs a browser (chromium, " in capsys.readouterr().err
