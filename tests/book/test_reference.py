@@ -32,6 +32,9 @@ def test_every_public_name_has_a_docstring_and_an_entry(book):
     for name in mlgd.__all__:
         assert inspect.getdoc(getattr(mlgd, name)), name
         assert re.search(rf"auto\w+:: mlgd\.{name}\b", page), name
+    for name, members in re.findall(r"mlgd\.(\w+).*\n   :members: (.*)", page):
+        missing = [m for m in members.split(", ") if not hasattr(getattr(mlgd, name), m)]
+        assert missing == [], name
 
 
 def test_a_broken_example_is_noticed():
