@@ -65,7 +65,8 @@ def equal(a, b) -> bool:
     at = {s: sp.Rational(sp.prime(i + 1), sp.prime(i)) for i, s in enumerate(symbols, 2)}
     at |= {s: sp.Integer(i) for i, s in enumerate(symbols, 3) if s.is_integer}
     at |= {s: -at[s] for s in symbols if s.is_negative}
-    if abs(sp.N((a - b).subs(at), 30)) > 1e-12 * max(1, abs(sp.N(b.subs(at)))):
+    x, y = (abs(sp.N(e.subs(at), 30)) for e in (a, b))  # moduli: roots there may change branch
+    if abs(x - y) > 1e-12 * max(1, y):
         return False
     forms = [a - b, sp.expand_log(a - b, force=all(s.is_nonnegative for s in symbols))]
     if b != 0 and all(s.is_positive for s in symbols):
