@@ -3,10 +3,12 @@
     python tests/bench_sweep.py            ten seeds, the paper's sizes, two processes, three rounds
     python tests/bench_sweep.py --seeds 2  fewer seeds
 
-Prints processor times, shared by the same two workers, and checks the bars: in the median of three rounds, drawing and running by turns,
-the whole experiment costs at most 2.5 times the drawing of its random numbers (2 would be better), and the sweep alone is at least 100 times
-faster than its literal execution. The literal execution is timed on a sample of its steps, in single precision, and scaled by
-the exact numbers of steps; the two ways are also held against each other in double precision, on the same draws.
+Prints processor times, shared by the same two workers, and checks the bars: in the median of three
+rounds, drawing and running by turns, the whole experiment costs at most 2.5 times the drawing of
+its random numbers (2 would be better), and the sweep alone is at least 100 times faster than its
+literal execution. The literal execution is timed on a sample of its steps, in single precision, and
+scaled by the exact numbers of steps; the two ways are also held against each other in double
+precision, on the same draws.
 """
 
 import argparse
@@ -37,7 +39,7 @@ def draw(protocol: Protocol, seed: int) -> float:
 
 
 def literal_seconds(protocol: Protocol, seed: int) -> float:
-    """Processor time of every trajectory of one seed run literally to its guards, from a sample of its steps."""
+    """Processor time of one seed run literally to its guards, from a sample of its steps."""
     design = Design(protocol.m, 4 * protocol.k_max, protocol.phi, protocol.rho, seed)
     problem = reduce(design, protocol.k_max)
     columns = np.asfortranarray(problem.design.columns(protocol.k_max).astype(np.float32))
@@ -62,7 +64,7 @@ def literal_seconds(protocol: Protocol, seed: int) -> float:
 
 
 def agreement(seed: int = 3, steps: int = 4000) -> float:
-    """The largest relative difference of losses, literal against Gram space, on the same draws in double precision."""
+    """The largest relative difference of losses, literal against Gram space, on the same draws."""
     ladder, worst = (1, 8, 64, 512), 0.0
     problem = reduce(Design(n=4096, seed=seed), 512)
     columns, eta = problem.design.columns(512), 1 / (4 * problem.smoothness(512))
@@ -101,14 +103,17 @@ def main() -> int:
         agreement(),
     )
     print(
-        f"random numbers alone      {np.median(drawn):8.1f} s   ({len(protocol.seeds)} seeds, two processes)"
+        f"random numbers alone      {np.median(drawn):8.1f} s   "
+        f"({len(protocol.seeds)} seeds, two processes)"
     )
     print(
-        f"the whole experiment      {np.median(whole):8.1f} s   {ratio:.2f} times the random numbers (bar: {WHOLE})"
+        f"the whole experiment      {np.median(whole):8.1f} s   "
+        f"{ratio:.2f} times the random numbers (bar: {WHOLE})"
     )
     print(f"  of which the sweep      {sweeping:8.1f} s")
     print(
-        f"the sweep, literally      {literal:8.0f} s   {literal / sweeping:.0f} times as long (bar: {LITERAL})"
+        f"the sweep, literally      {literal:8.0f} s   "
+        f"{literal / sweeping:.0f} times as long (bar: {LITERAL})"
     )
     print(f"literal against Gram space, double precision, same draws: {worst:.1e} (bar: {APART:g})")
     passed = ratio <= WHOLE and literal >= LITERAL * sweeping and worst <= APART

@@ -1,11 +1,12 @@
-"""The design of the experiment, drawn column by column from named random streams; and the protocol, every other choice.
+"""The design of the experiment, drawn column by column from named streams; and the protocol.
 
-The paper's section 4.2.1 and its appendix E.1. A column is the normalised mix of one direction that all columns share
-and one of its own, rescaled to norm i^(-1/phi). A seed is a set of streams, each with a name, so that any block of columns can be
-drawn anywhere, in any order, with the same numbers.
+The paper's section 4.2.1 and its appendix E.1. A column is the normalised mix of one direction that
+all columns share and one of its own, rescaled to norm i^(-1/phi). A seed is a set of streams, each
+with a name, so that any block of columns can be drawn anywhere, in any order, with the same
+numbers.
 
-The bit generator is PCG64, the one behind `numpy.random.default_rng`: it is what a reader gets who chooses nothing. That
-choice was made before any seed was run with it.
+The bit generator is PCG64, the one behind `numpy.random.default_rng`: it is what a reader gets who
+chooses nothing. That choice was made before any seed was run with it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def ziggurat(rng: np.random.Generator, out: np.ndarray) -> None:
 
 
 def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
-    """Standard normals in pairs by Box and Muller: a third of the ziggurat's time, another last digit on another processor."""
+    """Standard normals in pairs by Box and Muller.
+
+    A third of the ziggurat's time; the last digit depends on the processor.
+    """
     half = out.shape[1] // 2
     rows = max(1, FEW // half)  # with more at once, memory is handed back at every call
     radius, angle = np.empty((2, rows, half), np.float32)
@@ -57,7 +61,7 @@ def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Design:
-    """The m x n design of one seed (the paper's section 4.2.1), with its flat target X* and b = A X*."""
+    """The m x n design of one seed (the paper's section 4.2.1): its columns, X* and b = A X*."""
 
     m: int = 2048
     n: int = 131072
@@ -75,7 +79,8 @@ class Design:
             raise ValueError(f"normals drawn in pairs need an even m; got m={self.m}")
         if not 0 < self.phi < 2:
             raise ValueError(
-                f"phi={self.phi} is outside (0, 2): the column norms i^(-1/phi) are square summable only for phi < 2"
+                f"phi={self.phi} is outside (0, 2): "
+                "the column norms i^(-1/phi) are square summable only for phi < 2"
             )
         if not 0 <= self.rho < 1:
             raise ValueError(
@@ -113,7 +118,7 @@ class Design:
         return np.concatenate([self.target(block) for block in range(self.blocks)])[: self.n]
 
     def gaussians(self, block: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The raw Gaussian vectors of one block, one row for each column of the design (float32)."""
+        """The raw Gaussian vectors of one block, a row for each column of the design (float32)."""
         out = np.empty((BLOCK, self.m), np.float32) if out is None else out
         (box_muller if self.pairs else ziggurat)(stream(self.seed, OWN, block), out)
         return out
@@ -130,7 +135,10 @@ class Design:
     def pieces(
         self, block: int, kind: type, size: int = 2**18
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """One block in pieces that fit a processor's cache: (first column, its raw vectors, weights of u, weights of them)."""
+        """One block in pieces that fit a processor's cache.
+
+        Each is (first column, its raw vectors, weights of u, weights of them).
+        """
         rng = stream(self.seed, OWN, block)
         rows = max(1, min(BLOCK, size // self.m))
         single = np.empty((rows, self.m), np.float32)
@@ -153,13 +161,13 @@ class Design:
         return np.concatenate(parts)[:k].T
 
     def tail_norm(self, k: int) -> float:
-        """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| of the proof in the paper's appendix E, for this finite n."""
+        """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| (appendix E), for this finite n."""
         return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Every choice of the experiment (the paper's appendix E.1.1 and E.3.1). The defaults are the paper's, seeds aside."""
+    """Every choice of the experiment; the defaults are the paper's (E.1.1, E.3.1), seeds aside."""
 
     m: int = 2048
     n: int = 131072
@@ -184,14 +192,16 @@ class Protocol:
             raise ValueError(f"the ladder {self.ladder} is not geometric, of at least two levels")
         if self.k_max > min(self.m, self.n):
             raise ValueError(
-                f"k_max={self.k_max} exceeds m={self.m} or n={self.n}: past m columns a level fits b "
-                "exactly and has no floor, and the design must be longer than its levels"
+                f"k_max={self.k_max} exceeds m={self.m} or n={self.n}: "
+                "past m columns a level fits b exactly and has no floor, "
+                "and the design must be longer than its levels"
             )
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"give at least one seed, each once; got {self.seeds}")
         if not self.scales or min(self.scales) < 1:
             raise ValueError(
-                f"every C must be at least 1, or the coarsest level is not always drawn; got {self.scales}"
+                "every C must be at least 1, or the coarsest level is not always drawn; "
+                f"got {self.scales}"
             )
         if not self.shrinks or not all(0 < s <= 1 for s in self.shrinks):
             raise ValueError(f"steps are fractions in (0, 1] of 1/(4 beta); got {self.shrinks}")

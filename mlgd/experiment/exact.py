@@ -1,7 +1,8 @@
 """Exact mean losses on a parabola, every level's error as large as it may be.
 
-The moments of the iterate, of the weighted sum and of their product obey a linear recursion: a stage of a plan is one
-matrix power, a piece of a schedule one matrix exponential. Nothing is drawn, however many steps there are.
+The moments of the iterate, of the weighted sum and of their product obey a linear recursion: a
+stage of a plan is one matrix power, a piece of a schedule one matrix exponential. Nothing is drawn,
+however many steps there are.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import expm
 from mlgd import Plan, Problem, Schedule, Telescope
 from mlgd.examples import biased
 
-SIZE = 7  # the moments 1, y, y^2, S, S y, S^2 and the mass of the weights, S the weighted sum of the points
+SIZE = 7  # moments 1, y, y^2, S, S y, S^2 and the weights' mass, S the weighted sum of the points
 
 
 def errors(levels) -> np.ndarray:
@@ -19,12 +20,12 @@ def errors(levels) -> np.ndarray:
 
 
 def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> float:
-    """E of curvature/2 y^2 at the output of a theorem's plan (no on=), from distance d0 on the worse side.
+    """E of curvature/2 y^2 at the output of a theorem's plan (no on=), from the worse side.
 
     coarsest: a probability of the coarsest level that is not the plan's.
     """
     eta, d0, slope = bill.eta, bill.problem.d0, bill.eta * curvature
-    # what a step forgets of the weighted sum: the plan's growth would have lost its digits in 1 + eta mu
+    # what a step forgets of the weighted sum: 1 + eta mu would have lost its digits
     strong = float(bill.eps <= bill.problem.mu * d0**2)
     forget = (0.5 if bill.method == "scheduled" else strong) * eta * bill.problem.mu
     keep, state = 1 - forget, _start()
@@ -50,7 +51,7 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
 def flow_loss(
     schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = 6
 ) -> float:
-    """The same for the jump process; on each of `pieces` parts of a stretch the rates are those of its middle."""
+    """The same for the jump process; each of `pieces` parts of a stretch has its middle's rates."""
     cuts = [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)]
     ends = np.concatenate([*cuts, [horizon]])
     rates, offsets = schedule.rates((ends[:-1] + ends[1:]) / 2), errors(schedule.levels)
@@ -73,7 +74,7 @@ def flow_loss(
 
 
 def _start() -> np.ndarray:
-    """The moments at the start, in units of d0: from the side to which the errors push, and from the other."""
+    """The moments at the start, in units of d0: from the side where errors push, and the other."""
     return np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], *np.zeros((SIZE - 3, 2))])
 
 
@@ -82,7 +83,7 @@ def _loss(state: np.ndarray, curvature: float, d0: float) -> float:
 
 
 def _power(small: np.ndarray, n: int) -> np.ndarray:
-    """(1 + small)^n - 1 by squaring, 1 + small never formed: steps as short as 2^-40 keep their digits."""
+    """(1 + small)^n - 1 by squaring, 1 + small never formed: steps of 2^-40 keep their digits."""
     out = np.zeros_like(small)
     while True:
         if n & 1:
@@ -94,7 +95,7 @@ def _power(small: np.ndarray, n: int) -> np.ndarray:
 
 
 def cheapest_call(gamma: float, finest: int, sigma: float, coarsest: int = 1) -> Telescope:
-    """The cheapest telescope of deviation sigma where errors and prices equal their bounds, c = 1."""
+    """The cheapest telescope of deviation sigma, errors and prices at their bounds, c = 1."""
     levels = range(coarsest, finest + 1)
     h = biased(np.zeros_like, gamma, 1.0, levels, alternate=True)
     values = errors(levels)
@@ -104,10 +105,11 @@ def cheapest_call(gamma: float, finest: int, sigma: float, coarsest: int = 1) ->
 def momentum(
     curvature: np.ndarray, steps: int, eta: float, constant: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How the last point of T accelerated steps answers, on each curvature, to start, bias and noise.
+    """How the last point of T accelerated steps answers to start, bias and noise, by curvature.
 
-    It is a y_0 - sum of c_t e_t, e_t the errors of the gradients: a, the sum of |c_t| (a bias of the worst signs) and that
-    of c_t^2 are found backwards in time. The step is that of `minimize`, 2 eta t/(t+1), or constant.
+    It is a y_0 - sum of c_t e_t, e_t the errors of the gradients: a, the sum of |c_t| (a bias of
+    the worst signs) and that of c_t^2 are found backwards in time. The step is that of `minimize`,
+    2 eta t/(t+1), or constant.
     """
     point, ahead, bias, noise = np.ones((4, curvature.size)) * [[1.0], [0.0], [0.0], [0.0]]
     for t in range(steps, 0, -1):
@@ -119,7 +121,7 @@ def momentum(
 
 
 def accelerated_loss(bill: Plan, points: int = 7) -> float:
-    """The worst mean loss of an accelerated plan on parabolas, bias and noise as large as its theorem allows."""
+    """The worst mean loss of an accelerated plan on parabolas, bias and noise at their bounds."""
     mu, beta, last = bill.problem.mu, bill.problem.beta, bill.stages[-1].steps
     curvature = np.clip(np.geomspace(0.1, 1000, points) / (bill.eta * last**2), mu, beta)
     lengths = {stage.steps for stage in bill.stages}

@@ -1,8 +1,10 @@
-"""Every run of the protocol on one reduced problem, and the cheapest flops at which each target loss was reached.
+"""Every run of the protocol on one reduced problem, and the cheapest flops to each target loss.
 
-The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-) per exact increment, plus 2m k_t
-for the residual; 4m(k + k-) per truncated increment) and spent otherwise. A fixed level is closed form in its eigenbasis. A telescope
-steps through the few coordinates that move between two draws of its finest level; the losses there follow from sums. Both are exact.
+The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-)
+per exact increment, plus 2m k_t for the residual; 4m(k + k-) per truncated increment) and spent
+otherwise. A fixed level is closed form in its eigenbasis. A telescope steps through the few
+coordinates that move between two draws of its finest level; the losses there follow from sums. Both
+are exact.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from .trajectory import Moves, Readings, Trajectory, prices
 
 
 class Run(NamedTuple):
-    """What a method chose for a target: its level or its constant C, its step as a share of 1/(4 beta), its iterate."""
+    """What a method chose for a target: level or constant C, share of 1/(4 beta), iterate."""
 
     choice: float
     shrink: float
@@ -28,7 +30,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Reached:
-    """Flops and steps at which each target was first reached (infinite: never), and the run that did it."""
+    """Flops and steps at which each target was first reached (infinite: never); by which run."""
 
     flops: np.ndarray
     steps: np.ndarray
@@ -52,7 +54,7 @@ class Reached:
             self.flops[j], self.steps[j], self.runs[j] = flops, steps, run
 
     def read(self, goals: np.ndarray, found: Readings, every: int, choice: float, shrink: float):
-        """Enter the goals that some steps of a run meet with either iterate, its losses read every so many steps."""
+        """Enter the goals that a run meets with either iterate, read every so many steps."""
         rows = slice(None) if every == 1 else np.flatnonzero(found.steps % every == 0)
         for iterate, losses in (("last", found.last[rows]), ("average", found.average[rows])):
             lowest = losses.min(initial=np.inf)
@@ -64,16 +66,17 @@ class Reached:
                 self.note(j, found.flops[rows][i], found.steps[rows][i], run)
 
 
-# -- one fixed level: closed form -------------------------------------------------------------------------------------
+# -- one fixed level: closed form ------------------------------------------------------------------
 
 
 def fixed_level(
     problem: Reduced, k: int, shrink: float, targets: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Gradient descent at level k with step shrink/(4 beta_k): the exact first step at which each target is met.
+    """Descent at level k with step shrink/(4 beta_k): the first step that meets each target.
 
-    The losses of the last iterate and of the average are sums of decreasing terms in the eigenbasis, so the first
-    step below a target is found by bisection over the integers, however large. Infinite: never.
+    The losses of the last iterate and of the average are sums of decreasing terms in the
+    eigenbasis, so the first step below a target is found by bisection over the integers, however
+    large. Infinite: never.
     """
     values, vectors = np.linalg.eigh(problem.gram[:k, :k])
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
@@ -90,7 +93,7 @@ def fixed_level(
 
 
 def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np.ndarray:
-    """The first integer t >= 1 with f(t) <= needed, for an f that decreases to 0; infinite where there is none."""
+    """The first integer t >= 1 with f(t) <= needed, f decreasing to 0; else infinite."""
     low, high = np.zeros(len(needed)), np.ones(len(needed))
     while (more := (f(high) > needed) & (needed > 0)).any():
         low, high = np.where(more, high, low), np.where(more, 2 * high, high)
@@ -104,7 +107,7 @@ def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np
 def fixed_frontier(
     steps: dict[Run, np.ndarray], m: int, max_steps: float = np.inf, every: int = 1
 ) -> Reached:
-    """The baseline: cheapest over levels, steps and iterates (the paper's appendix E.3.2), read every `every` steps."""
+    """The baseline (E.3.2): cheapest over levels, steps, iterates, read every `every` steps."""
     best = Reached.nothing(len(next(iter(steps.values()))))
     for run, first in steps.items():
         for j, t in enumerate(np.ceil(first / every) * every):
@@ -113,21 +116,22 @@ def fixed_frontier(
     return best
 
 
-# -- the telescope ----------------------------------------------------------------------------------------------------
+# -- the telescope ---------------------------------------------------------------------------------
 
 
 def probabilities(biases: np.ndarray, gamma: float, scale: float) -> np.ndarray:
-    """p_k = min(C (delta_k / delta_0)^(1 + gamma/2), 1), from measured biases (the paper's appendix E.3.1)."""
+    """p_k = min(C (delta_k / delta_0)^(1 + gamma/2), 1), from measured biases (appendix E.3.1)."""
     return np.minimum(scale * (biases / biases[0]) ** (1 + gamma / 2), 1.0)
 
 
 def telescope_frontier(
     problem: Reduced, protocol: Protocol, exact: bool, every: Sequence[int] = (1,)
 ) -> list[Reached]:
-    """The multilevel method: cheapest over C, both steps and both iterates; one frontier for each reading interval.
+    """The multilevel method: cheapest over C, steps and iterates; a frontier per reading interval.
 
-    The runs race in flops. One that has spent more than the best known cost of every target still open cannot improve
-    the frontier and stops there; targets below the floor of the first k_max coordinates are out of reach of all.
+    The runs race in flops. One that has spent more than the best known cost of every target still
+    open cannot improve the frontier and stops there; targets below the floor of the first k_max
+    coordinates are out of reach of all.
     """
     ladder, targets = protocol.ladder, protocol.losses
     biases = problem.biases(ladder).max(axis=0)
@@ -164,7 +168,7 @@ def telescope_frontier(
 
 
 def across_seeds(flops: np.ndarray) -> np.ndarray:
-    """Lower quartile, median and upper quartile over the seeds that reached a target, when at least half did."""
+    """Quartiles and median over the seeds that reached a target, when at least half did."""
     out = np.full((3, flops.shape[1]), np.nan)
     for j, column in enumerate(flops.T):
         reached = column[np.isfinite(column)]

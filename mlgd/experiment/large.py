@@ -1,12 +1,15 @@
-"""The paper's second size, m = 65536, streamed and resumable: `python -m mlgd.experiment.large --help`.
+"""The paper's second size, m = 65536, streamed and resumable: `python -m mlgd.experiment.large`.
 
-Its design (appendix E.2.1) has 65536 x 4,194,304 entries, 1.1 TB, never held. What is needed of them is b = A X*, the residuals of
-a descent in the first k_max columns, and products of those residuals with every column. With K = A_{<=k_max} A_{<=k_max}^T that
-descent has the residuals r_s = -(I - eta K)^s b and the iterates x_s = A^T z_s, where K z_s = b + r_s. Both are functions of K
-applied to b, so a few dozen Lanczos vectors, each one pass over the first k_max columns, give them to rounding.
+Its design (appendix E.2.1) has 65536 x 4,194,304 entries, 1.1 TB, never held. What is needed of
+them is b = A X*, the residuals of a descent in the first k_max columns, and products of those
+residuals with every column. With K = A_{<=k_max} A_{<=k_max}^T that descent has the residuals r_s =
+-(I - eta K)^s b and the iterates x_s = A^T z_s, where K z_s = b + r_s. Both are functions of K
+applied to b, so a few dozen Lanczos vectors, each one pass over the first k_max columns, give them
+to rounding.
 
-A pass is cut into tasks. A task is a function of the design and a few vectors, its result is kept in a folder as soon as it is there, and
-results are summed in the order of the columns: the outcome does not depend on who computed what, or when, or after how many kills.
+A pass is cut into tasks. A task is a function of the design and a few vectors, its result is kept
+in a folder as soon as it is there, and results are summed in the order of the columns: the outcome
+does not depend on who computed what, or when, or after how many kills.
 """
 
 from __future__ import annotations
@@ -35,11 +38,11 @@ SLICES = 8  # blocks whose share of b is kept in the result, for a test to draw 
 SETTLED = 1e-12  # Lanczos stops when its last coefficients are this small
 
 
-# -- tasks: what one worker does with some blocks of columns ----------------------------------------------------------
+# -- tasks: what one worker does with some blocks of columns ---------------------------------------
 
 
 def shares(design: Design, blocks: range) -> np.ndarray:
-    """The blocks' share of b; then, for each block, its share's norm, product with u, first and last entry."""
+    """The blocks' share of b; then, by block, its norm, product with u, first and last entry."""
     total, marks = np.zeros(design.m), []
     for block in blocks:
         target, share = design.target(block), np.zeros(design.m)
@@ -71,7 +74,7 @@ def products(design: Design, blocks: range, vectors: np.ndarray) -> np.ndarray:
 
 
 def tails(design: Design, blocks: range, vectors: np.ndarray, k_max: int) -> np.ndarray:
-    """sum_i (A_i . v)^2 over the blocks' columns past k_max, for every vector v; in single precision, like the draws."""
+    """sum_i (A_i . v)^2 over the blocks' columns past k_max, for every v; in single precision."""
     along, single = vectors @ design.shared, vectors.astype(np.float32)
     out = np.zeros(len(vectors))
     for block in blocks:
@@ -93,7 +96,7 @@ def windows(design: Design, blocks: range, x: np.ndarray, edges: np.ndarray) -> 
     return out
 
 
-# -- the run ----------------------------------------------------------------------------------------------------------
+# -- the run ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,10 @@ ARRAYS = ("levels", "exact", "truncated", "losses")
 
 
 class Passes:
-    """Tasks sent to an executor, a few at a time; each result is kept, whole or not at all, before the next is awaited.
+    """Tasks sent to an executor, a few at a time; each result is kept, whole or not at all.
 
-    The folder's name is a key of what the results are made by: those of other parameters are never mixed in.
+    The folder's name is a key of what the results are made by: those of other parameters are never
+    mixed in.
     """
 
     def __init__(
@@ -193,15 +197,14 @@ def biases(
 ) -> Biases:
     """The biases of both truncations along a descent at level k_max, streamed.
 
-    executor: anything of concurrent.futures' shape (dask's `Client.get_executor()` fits). folder: where results of tasks are
-    kept; what is there is not computed again. ahead: tasks sent out at once. progress(random numbers just used).
+    executor: anything of concurrent.futures' shape (dask's `Client.get_executor()` fits). folder:
+    where results of tasks are kept; what is there is not computed again. ahead: tasks sent out at
+    once. progress(random numbers just used).
     """
     if not 1 <= k_max <= min(design.m, design.n):
         raise ValueError(f"k_max={k_max} must lie between 1 and both m={design.m} and n={design.n}")
     if k_max & (k_max - 1):
-        raise ValueError(
-            f"k_max={k_max} is not among the levels that are read: take a power of two"
-        )
+        raise ValueError(f"k_max={k_max} is not among the levels read: take a power of two")
     made_by = {"design": asdict(design), "k_max": k_max, "protocol": PROTOCOL}
     passes, m = Passes(executor, folder, made_by, ahead, progress), design.m
     b, marks = np.zeros(m), []
@@ -232,7 +235,7 @@ def biases(
 
 
 def _descent(passes: Passes, head: Design, b: np.ndarray):
-    """Residuals r_s and sources z_s of the descent with step 1/(4 beta), by Lanczos on K from b; beta; the passes it took."""
+    """Residuals r_s and sources z_s of the descent, by Lanczos on K from b; beta; its passes."""
     basis, diagonal, off, every = [b / np.linalg.norm(b)], [], [], range(head.blocks)
     while True:
         stage = f"krylov-{len(basis):03d}"
@@ -259,9 +262,7 @@ def _crossings(passes: Passes, head: Design, levels: np.ndarray, x: np.ndarray) 
     edges, every = np.append(0, levels), range(head.blocks)
     parts = sum(passes.run("windows", windows, head, every, NUMBERS, x, edges))
     out, beyond = np.zeros((len(x), len(levels))), np.zeros_like(parts[0])
-    for j in range(
-        len(levels) - 2, -1, -1
-    ):  # R_k x, from the finest level down; past it is nothing
+    for j in range(len(levels) - 2, -1, -1):  # R_k x, from the finest level down
         beyond, k = beyond + parts[j + 1], int(levels[j])
         near = range(-(-k // BLOCK))
         y = passes.run(f"cross-{k:06d}", products, head, near, NUMBERS, beyond)
@@ -277,8 +278,8 @@ def read(path: str | Path) -> Biases:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m mlgd.experiment.large",
-        description="Biases of both truncations for a design of m x 64 m, streamed. A run that is stopped, "
-        "by whatever means, continues where it was when the same command is given again.",
+        description="Biases of both truncations for a design of m x 64 m, streamed. "
+        "A run that was stopped continues when the same command is given again.",
     )
     parser.add_argument("--m", type=int, default=65536, help="rows; k_max is m/4, n is 64 m")
     parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")

@@ -1,8 +1,9 @@
-"""The protocol of the experiment executed literally: the specification that the fast path is held against.
+"""The protocol of the experiment executed literally: what the fast path is held against.
 
-The paper's appendix E.3.1, with matrix-vector products on the m-row design, in the precision of its columns. Nothing here comes from the
-modules that it judges: it tosses its own coins, one step at a time, and counts 2mk flops for each product of shape
-(m, k) as the product is made. The benchmark times it, and the residual's drift is read on it.
+The paper's appendix E.3.1, with matrix-vector products on the m-row design, in the precision of its
+columns. Nothing here comes from the modules that it judges: it tosses its own coins, one step at a
+time, and counts 2mk flops for each product of shape (m, k) as the product is made. The benchmark
+times it, and the residual's drift is read on it.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ def telescope(
     rng: np.random.Generator,
     steps: int,
 ) -> DirectRun:
-    """Descent from 0 driven by the telescope; the exact form maintains its residual and pays for it.
+    """Descent from 0 driven by the telescope; the exact form carries its residual and pays for it.
 
-    The truncated form needs no residual: the one that it carries here is only how a loss is read, which is free.
+    The truncated form needs no residual: the one that it carries here is only how a loss is read,
+    which is free.
     """
     kind = columns.dtype.type
     design, reader, b = Products(columns), Products(columns), right.astype(kind)

@@ -1,7 +1,8 @@
-"""One seed of the experiment reduced to what its runs need: a small Gram matrix, a vector, a few tails.
+"""One seed of the experiment reduced to what its runs need: a Gram matrix, a vector, a few tails.
 
-The paper's section 4 and appendix E. No iterate leaves the first `k_max` coordinates, so nothing of size m x n is ever needed: the
-problem is the Gram matrix of those columns and their products with b, and a bias needs the tails of the gradient at a few points.
+The paper's section 4 and appendix E. No iterate leaves the first `k_max` coordinates, so nothing of
+size m x n is ever needed: the problem is the Gram matrix of those columns and their products with
+b, and a bias needs the tails of the gradient at a few points.
 """
 
 from __future__ import annotations
@@ -16,24 +17,8 @@ import numpy as np
 from .design import BLOCK, Design
 
 PROBES = (0, 1, 4, 20, 89, 400)  # the six steps of a descent at which the paper reads a bias
-WIDE = (
-    0,
-    1,
-    2,
-    4,
-    7,
-    12,
-    20,
-    31,
-    45,
-    65,
-    89,
-    130,
-    190,
-    250,
-    320,
-    400,
-)  # sixteen, the six among them
+# sixteen, the six among them
+WIDE = (0, 1, 2, 4, 7, 12, 20, 31, 45, 65, 89, 130, 190, 250, 320, 400)
 KEEP = 2**30  # bytes of random numbers kept between the two passes over a design
 
 _local = threading.local()
@@ -45,7 +30,7 @@ def read_levels(k_max: int) -> np.ndarray:
 
 
 def power_law(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Slope and R^2 of the least-squares line through log y against log x, over the finite entries."""
+    """Slope and R^2 of the line through log y against log x, over the finite entries."""
     x, y = np.log(np.asarray(x, float)), np.log(np.asarray(y, float))
     ok = np.isfinite(x) & np.isfinite(y)
     x, y = x[ok] - x[ok].mean(), y[ok] - y[ok].mean()
@@ -53,17 +38,18 @@ def power_law(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def rate(levels: np.ndarray, biases: np.ndarray, start: int = 32) -> tuple[float, float]:
-    """gamma and R^2: bias ~ k^(-1/gamma), fitted over the levels from `start` on (the paper's appendix E.2.2)."""
+    """gamma and R^2 of bias ~ k^(-1/gamma), fitted over the levels from `start` on (E.2.2)."""
     slope, r2 = power_law(levels[levels >= start], biases[levels >= start])
     return -1 / slope, r2
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """All that the experiment needs of one seed: the problem in its first k_max coordinates, and the probes' tails.
+    """All that the experiment needs of one seed: the problem in k_max coordinates, and the tails.
 
-    L(X) = 1/2 X'GX - v'X + 1/2 |b|^2 for every X in the first k_max coordinates; `tails[j]` is the squared norm of the
-    gradient's coordinates past k_max at `probes[j]`, the iterates of a descent at level k_max.
+    L(X) = 1/2 X'GX - v'X + 1/2 |b|^2 for every X in the first k_max coordinates; `tails[j]` is the
+    squared norm of the gradient's coordinates past k_max at `probes[j]`, the iterates of a descent
+    at level k_max.
     """
 
     design: Design
@@ -95,7 +81,7 @@ class Reduced:
     def biases(
         self, levels: Sequence[int], truncated: bool = False, steps: Sequence[int] = PROBES
     ) -> np.ndarray:
-        """Bias of each level (columns) at each probe (rows): exact residual, or the truncated form."""
+        """Bias of each level (columns) at each probe (rows), in the exact or the truncated form."""
         out = np.empty((len(steps), len(levels)))
         for row, j in enumerate(self.steps.index(s) for s in steps):
             x = self.probes[j]
@@ -110,7 +96,7 @@ class Reduced:
 
 
 def descend(gram: np.ndarray, moment: np.ndarray, steps: Sequence[int]) -> np.ndarray:
-    """Iterates, at those steps, of gradient descent from 0 with step 1/(4 beta): closed form in the eigenbasis."""
+    """Iterates, at those steps, of descent from 0 with step 1/(4 beta): closed form."""
     values, vectors = np.linalg.eigh(gram)
     rates = 1 - values / (4 * values[-1])
     optimum = vectors.T @ moment / values
@@ -118,7 +104,7 @@ def descend(gram: np.ndarray, moment: np.ndarray, steps: Sequence[int]) -> np.nd
 
 
 def room(count: int, m: int) -> np.ndarray:
-    """Memory for blocks, reused from seed to seed: touching fresh memory can cost as much as drawing the numbers."""
+    """Memory for blocks, reused: touching fresh memory can cost as much as drawing the numbers."""
     held = getattr(_local, "held", None)
     if held is None or len(held) < count or held.shape[2] != m:
         _local.held = held = np.empty((count, BLOCK, m), np.float32)
@@ -128,10 +114,11 @@ def room(count: int, m: int) -> np.ndarray:
 def reduce(
     design: Design, k_max: int, steps: Sequence[int] = PROBES, keep: float = KEEP
 ) -> Reduced:
-    """Reduce a design in two passes: the first sums b, the second reads the gradient at the probes, which depend on b.
+    """Reduce a design in two passes: the first sums b, the second reads gradients at the probes.
 
-    Blocks are kept between the passes while they fit in `keep` bytes, and drawn again otherwise: memory does not grow with
-    n. Products with a column are made in single precision, like its draws, and summed over columns in double precision.
+    Blocks are kept between the passes while they fit in `keep` bytes, and drawn again otherwise:
+    memory does not grow with n. Products with a column are made in single precision, like its
+    draws, and summed over columns in double precision.
     """
     m, total = design.m, design.blocks
     if not 1 <= k_max <= min(m, design.n):

@@ -1,4 +1,4 @@
-"""What the paper does not run, on a reduced problem: a Krylov solver, and the same instance with its prefactor frozen.
+"""What the paper does not run: a Krylov solver, and the same instance with its prefactor frozen.
 
 The paper's section 4.2.2 and appendix E.4.2.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from .design import Design, Protocol
 from .frontier import Reached, Run, fixed_frontier, probabilities
-from .reduce import Reduced, rate, read_levels, reduce
+from .reduce import Reduced, read_levels, reduce
 from .trajectory import Readings, coins, prices
 
 MOST = 16  # targets of the frozen instance: those over which exponents are fitted
@@ -28,15 +28,10 @@ def envelopes(design: Design, k_max: int) -> dict[str, np.ndarray]:
     }
 
 
-def predicted_rate(levels: np.ndarray, design: Design, start: int) -> float:
-    """The rate that a fit returns if the bias is exactly proportional to the tail of the finite design."""
-    return rate(levels, np.array([design.tail_norm(k) for k in levels]), start)[0]
-
-
 def krylov_frontier(
     problem: Reduced, levels: Sequence[int], targets: np.ndarray, iterations: int = 400
 ) -> Reached:
-    """Conjugate gradients on the problem of each level, charged 4mk per iteration: cheapest flops to each target."""
+    """Conjugate gradients on each level, charged 4mk an iteration: flops to each target."""
     best = Reached.nothing(len(targets))
     for k in levels:
         gram, x = problem.gram[:k, :k], np.zeros(k)
@@ -59,10 +54,11 @@ def krylov_frontier(
 
 @dataclass(frozen=True)
 class Frozen:
-    """The instance with its prefactor frozen: every level's error is the one it has at the origin, wherever it is called.
+    """The instance with its prefactor frozen: every level errs everywhere as it does at the origin.
 
-    Level k returns the gradient minus the coordinates past k of the gradient at 0, so its bias no longer shrinks with
-    the residual, as the dyadic assumption allows. All of it is diagonal in the eigenbasis of the Gram matrix.
+    Level k returns the gradient minus the coordinates past k of the gradient at 0, so its bias no
+    longer shrinks with the residual, as the dyadic assumption allows. All of it is diagonal in the
+    eigenbasis of the Gram matrix.
     """
 
     problem: Reduced
@@ -84,7 +80,7 @@ class Frozen:
         return self.vectors[low:high].T @ self.problem.moment[low:high]
 
     def fixed(self, levels: Sequence[int], targets: np.ndarray) -> Reached:
-        """The fixed level's frontier: the first of the steps 1, 2, 3, ... (a fine grid past 4096) below each target."""
+        """The fixed level's frontier: the first step (a fine grid past 4096) below each target."""
         steps = np.unique(np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))))
         goals, decay = (
             targets * self.problem.loss_zero,

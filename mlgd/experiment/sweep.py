@@ -1,7 +1,8 @@
-"""The whole experiment, seed by seed, on any executor: `python -m mlgd.experiment.sweep --out FILE`.
+"""The whole experiment, seed by seed, on any executor: `python -m mlgd.experiment.sweep`.
 
-The paper's section 4.2 and appendix E.1.1, E.3. A seed is one unit of work: its design is streamed once and every run of the
-protocol is made on the reduced problem. Results depend on the protocol and the seed only, never on the executor.
+The paper's section 4.2 and appendix E.1.1, E.3. A seed is one unit of work: its design is streamed
+once and every run of the protocol is made on the reduced problem. Results depend on the protocol
+and the seed only, never on the executor.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SeedResult:
         return self.curvature * self.distance**2 / self.loss_zero
 
     def to_json(self, m: int) -> dict:
-        """Everything but timings and chosen runs, to six digits; flops in units of 2m, a product with one column."""
+        """All but timings and chosen runs, to six digits; flops in units of 2m."""
         plain = {n: six(getattr(self, n)) for n in (*SCALARS, *ARRAYS)}
         by_level = {n: {str(k): six(v) for k, v in getattr(self, n).items()} for n in BY_LEVEL}
         pairs = {
@@ -92,7 +93,7 @@ def six(values: float | np.ndarray) -> float | list:
 
 
 def run_seed(protocol: Protocol, seed: int, also: Also | None = None) -> SeedResult:
-    """One seed of the experiment, from its random numbers to its frontiers; `also` adds frontiers of its own."""
+    """One seed, from its random numbers to its frontiers; `also` adds frontiers of its own."""
     clock = time.process_time()
     problem = reduce(protocol.design(seed), protocol.k_max, WIDE)
     design_seconds, clock = time.process_time() - clock, time.process_time()
@@ -141,7 +142,7 @@ def named(method: str, every: int = 1) -> str:
 
 @contextmanager
 def workers(count: int = 2) -> Iterator[Executor]:
-    """Processes with one BLAS thread each (the variables must be set before a worker imports numpy)."""
+    """Processes with one BLAS thread each (set before a worker imports numpy)."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -162,8 +163,9 @@ def sweep(
 ) -> list[SeedResult]:
     """Run every seed of the protocol, in the order of its seeds whatever order they finish in.
 
-    executor: anything of concurrent.futures' shape (dask's `Client.get_executor()` fits); two processes if None.
-    progress(done, total) is called after every seed. also(protocol, reduced problem) adds frontiers to each.
+    executor: anything of concurrent.futures' shape (dask's `Client.get_executor()` fits); two
+    processes if None. progress(done, total) is called after every seed. also(protocol, reduced
+    problem) adds frontiers to each.
     """
     if executor is None:
         with workers(min(2, len(protocol.seeds))) as pool:
@@ -176,13 +178,13 @@ def sweep(
 
 
 def quarters(done: int, total: int) -> None:
-    """Progress on standard output: a line after each quarter of the seeds, the same whatever order they finish in."""
+    """Progress on standard output: a line after each quarter of the seeds, in whatever order."""
     if 4 * done // total > 4 * (done - 1) // total:
         print(f"{done} of {total} seeds", flush=True)
 
 
 def write_signed(path: str | os.PathLike, command: str, protocol: int, result: object) -> None:
-    """A small result as the book keeps it: with the command that makes it, its protocol's number and a checksum."""
+    """A small result as the book keeps it: with its command, its protocol's number, a checksum."""
     body = json.dumps(result, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(body.encode()).hexdigest()
     head = json.dumps({"command": command, "protocol": protocol, "checksum": checksum})

@@ -62,7 +62,7 @@ class Findings:
         return read_levels(self.protocol.k_max)
 
     def envelope(self, form: str = "exact", steps: Sequence[int] = PROBES) -> np.ndarray:
-        """The largest bias of each level over the probes, in the exact form over those at some steps: seed x level."""
+        """The largest bias of each level over the probes (exact: at some steps): seed x level."""
         if form != "exact":
             return np.array([getattr(r, form) for r in self.results])
         rows = [PROBES.index(s) for s in steps]
@@ -86,13 +86,14 @@ class Findings:
         return np.array([r.frontiers[method].steps for r in self.results])
 
     def exponents(self, costs: str | np.ndarray, every: int = 1) -> np.ndarray:
-        """Slope of a method's costs (or of these) over the sixteen common targets, those that the seed reached."""
+        """Slope of a method's costs (or of these) over the common targets that the seed reached."""
         return self.lines(self.flops(costs, every) if isinstance(costs, str) else costs)[0]
 
     def lines(self, costs: np.ndarray, excess: bool = False) -> np.ndarray:
         """Slope and R^2 of costs over the common targets: 2 x seed.
 
-        `excess`: against what the convex theorem speaks of, the loss less its minimum, while that is above mu d0^2.
+        `excess`: against what the convex theorem speaks of, the loss less its minimum, while that
+        is above mu d0^2.
         """
         targets, out = self.protocol.losses[COMMON], []
         for result, row in zip(self.results, costs[:, COMMON], strict=True):
@@ -126,7 +127,7 @@ def quotient(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def exponents_table(found: Findings) -> str:
-    """The paper's Table 2: means and standard errors of ours and of the paper's, and how far apart they are."""
+    """The paper's Table 2: means and standard errors, ours and the paper's, and how far apart."""
     lines = ["          " + "".join(f"{name:>15}" for name in COLUMNS)]
     pairs = [(spread(a), spread(b)) for a, b in zip(found.columns().T, PAPER_SEEDS.T, strict=True)]
     for name, i in (("ours", 0), ("the paper", 1)):
@@ -139,7 +140,7 @@ def exponents_table(found: Findings) -> str:
 
 
 def costs_table(found: Findings) -> str:
-    """The paper's Table 3: our medians read at every step and every hundred steps, and the paper's."""
+    """The paper's Table 3: our medians read at every and at every hundredth step, and its own."""
     short = "{:.1e}".format
     lines = ["      " + "".join(f"{method:^27}" for method in METHODS)]
     lines.append("target" + "    each    /100   paper   " * 3)

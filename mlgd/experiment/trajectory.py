@@ -1,8 +1,9 @@
-"""One run of the randomized telescope on least squares, in Gram space: every loss, without products on the design.
+"""One run of the telescope on least squares, in Gram space: every loss, no product on the design.
 
-The paper's appendix E.3. Between two draws of the finest level only the coordinates of the level below it move, and a step is one
-small matrix; the losses on the way follow from sums. Flops are charged as the paper charges them and have nothing to do with
-the work done here. `literal` is the same run with products on the design.
+The paper's appendix E.3. Between two draws of the finest level only the coordinates of the level
+below it move, and a step is one small matrix; the losses on the way follow from sums. Flops are
+charged as the paper charges them and have nothing to do with the work done here. `literal` is the
+same run with products on the design.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DIVERGED = 1e6  # times L0
 
 
 class Readings(NamedTuple):
-    """What some steps of a run showed: their numbers, flops, and the loss of the last and of the averaged iterate."""
+    """What some steps of a run showed: numbers, flops, losses of the last and averaged iterates."""
 
     steps: np.ndarray
     flops: np.ndarray
@@ -69,7 +70,7 @@ class Moves:
         self.powers = np.concatenate(powers)
 
     def linear(self, code: int) -> np.ndarray:
-        """A step without the finest level as a matrix: of the inner gradient (exact), or of (x, 1) (truncated)."""
+        """A step without the finest level as a matrix: of the inner gradient, or of (x, 1)."""
         n = self.ladder[-2]
         gram = self.strip[:n]
         if self.exact:
@@ -81,7 +82,7 @@ class Moves:
         return step
 
     def by_level(self, weights: np.ndarray) -> list[tuple[int, float]]:
-        """The truncated step as a combination of levels: increments regrouped, zero weights dropped."""
+        """The truncated step as a combination of levels: increments regrouped, zeros dropped."""
         each = zip(self.ladder, weights - np.append(weights[1:], 0), strict=True)
         return [(k, weight) for k, weight in each if weight]
 
@@ -95,7 +96,7 @@ class Moves:
         return change
 
     def path(self, start: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The start and what it becomes after each of these steps; stretches of usual steps in one product each."""
+        """The start and what it becomes after each step; usual stretches in one product."""
         path, v, at = np.empty((len(codes) + 1, len(start))), start, 0
         path[0] = start
         for end in [*np.flatnonzero(codes != self.usual).tolist(), len(codes)]:
@@ -111,10 +112,11 @@ class Moves:
 
 
 class Trajectory:
-    """A run of the telescope from 0 in Gram space, with the loss of its last and of its averaged iterate at every step.
+    """A run of the telescope from 0 in Gram space, with the losses of both iterates at every step.
 
-    Losses follow from gradients and sums alone, L being quadratic: a change y of x raises it by y.(g + g')/2, and the average of
-    t iterates whose sum is S and whose gradients' sum is H has the loss L(0) + (S.H/t - v.S)/2t.
+    Losses follow from gradients and sums alone, L being quadratic: a change y of x raises it by
+    y.(g + g')/2, and the average of t iterates whose sum is S and whose gradients' sum is H has the
+    loss L(0) + (S.H/t - v.S)/2t.
     """
 
     def __init__(self, moves: Moves, name: tuple[int, ...]):

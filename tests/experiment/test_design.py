@@ -14,7 +14,7 @@ def test_columns_have_their_norms_and_share_a_direction(rho):
         np.linalg.norm(matrix, axis=0), np.arange(1, 301) ** (-1 / 1.2), rtol=1e-12
     )
     unit = matrix / np.linalg.norm(matrix, axis=0)
-    # the columns' common part is rho u, the rest is independent: cosines rho with u, rho^2 among themselves
+    # the common part is rho u: cosines rho with u, rho^2 among themselves
     assert abs(np.mean(design.shared @ unit) - rho) < 5 / np.sqrt(4096 * 300) + 5 / 4096
     assert abs(np.mean((unit.T @ unit)[np.triu_indices(300, 1)]) - rho**2) < 0.01
 

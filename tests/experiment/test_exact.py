@@ -1,4 +1,4 @@
-"""Exact mean losses against every draw enumerated, against 60 digits, and against runs of the jump process."""
+"""Exact mean losses against every draw enumerated, 60 digits, and runs of the jump process."""
 
 import math
 from itertools import pairwise, product

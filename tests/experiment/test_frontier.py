@@ -1,4 +1,4 @@
-"""Runs in Gram space and whole frontiers, held against the literal execution, and that against a few lines of algebra."""
+"""Runs in Gram space and frontiers against the literal execution, and that against algebra."""
 
 import ast
 from pathlib import Path
@@ -166,7 +166,7 @@ def test_medians_need_half_of_the_seeds():
     assert low[0] < middle[0] < high[0]
 
 
-# -- the literal execution itself ---------------------------------------------------------------------------------------
+# -- the literal execution itself ------------------------------------------------------------------
 
 COLUMNS = np.random.default_rng(5).standard_normal((40, 8)) * np.arange(1, 9) ** -0.8
 RIGHT = np.random.default_rng(6).standard_normal(40)

@@ -1,7 +1,8 @@
-"""The one theorem under its one condition, against random problems and their extremes: nothing is drawn.
+"""The one theorem under its one condition, on random problems and their extremes: none drawn.
 
-The telescope is the printed one, its coarsest level drawn with probability 4 beta eta or more; losses are exact
-means on parabolas with every error of full size, prices the means of what a run pays.
+The telescope is the printed one, its coarsest level drawn with probability 4 beta eta or more;
+losses are exact means on parabolas with every error of full size, prices the means of what a run
+pays.
 """
 
 import math
@@ -49,7 +50,7 @@ def end_of_range(problem: Problem, scheduled: bool) -> float:
 
 
 def executed(bill: Plan) -> tuple[float, bool]:
-    """The largest exact loss over eps, and whether the closed form meets the condition by itself."""
+    """The largest exact loss over eps, and whether the closed form meets the condition itself."""
     problem, eps, meets = bill.problem, bill.eps, True
     for stage in bill.stages:
         known = problem.prices(stage.delta), stage.delta, stage.sigma, problem.gamma

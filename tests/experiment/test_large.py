@@ -1,4 +1,4 @@
-"""The streamed run: the reduction's numbers on every executor, after every kill, and the book's result at m = 65536."""
+"""The streamed run: the same numbers on every executor and after every kill; the book's result."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_it_runs_on_dask(small):
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["a worker", "everything"])
 def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
-    """The command, killed by SIGKILL at a random moment and given again, ends with the bits of the unbroken run."""
+    """Killed by SIGKILL at a random moment and given again, it ends with the same bits."""
     psutil = pytest.importorskip("psutil")
     options = ["--m", "1024", "--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "out")]
     script = tmp_path / "run.py"  # a file, since spawned workers import the main module
@@ -132,7 +132,7 @@ def test_bad_sizes_are_refused():
 
 
 def test_the_book_s_result_is_of_this_protocol_and_its_streams(book):
-    """Blocks of 512 columns at m = 65536, drawn again: their share of b is the one that the run summed."""
+    """Blocks of 512 columns at m = 65536, drawn again: their share of b is the one summed."""
     record = json.loads((book / "data" / "large.json").read_text())
     assert record["protocol"] == large.PROTOCOL, "a stored number changed: run make figure-large"
     found = large.read(book / "data" / "large.json")

@@ -6,7 +6,7 @@ import pytest
 from mlgd.experiment.design import Design
 from mlgd.experiment.frontier import probabilities
 from mlgd.experiment.reduce import reduce
-from mlgd.experiment.studies import Frozen, beyond, envelopes, krylov_frontier, predicted_rate
+from mlgd.experiment.studies import Frozen, beyond, envelopes, krylov_frontier
 from mlgd.experiment.sweep import Protocol
 from mlgd.experiment.trajectory import coins, prices
 
@@ -24,13 +24,6 @@ def test_envelopes_are_the_largest_biases(problem):
     assert found["levels"].tolist() == [1, 2, 3, 4, 6, 8, 11, 16]
     np.testing.assert_allclose(found["exact"], problem.biases(found["levels"]).max(axis=0))
     assert (found["truncated"] >= found["exact"] * (1 - 1e-12)).all()
-
-
-def test_predicted_rate_tends_to_the_closed_form():
-    levels = np.array([32, 64, 128, 256])
-    near, far = (predicted_rate(levels, Design(m=512, n=256 * q), 32) for q in (16, 4096))
-    assert near < far < 3.05
-    assert far == pytest.approx(3.0, abs=0.03)
 
 
 def test_krylov_finds_the_minimum_in_few_iterations(problem):

@@ -1,4 +1,4 @@
-"""The sweep: the paper's protocol, the same results on every executor, and those of the book's file on the story's page."""
+"""The sweep: the paper's protocol, every executor, and the book's file against the story's page."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def test_the_book_s_file_is_of_this_protocol_and_of_all_seeds(book):
 
 
 def test_the_story_s_run_printed_the_tables_of_the_book_s_file(book):
-    """The audit reads the file; the story runs the seeds. Their tables are the same to the last digit shown."""
+    """The story's tables are those of the file, to the last digit shown."""
     found = Findings(Protocol(), read(book / "data" / "seeds.json"))
     cells = json.loads((book / "experiment.ipynb").read_text())["cells"]
     outputs = (o for c in cells for o in c.get("outputs", ()))

@@ -23,7 +23,7 @@ def found(book):
 
 
 def test_the_paper_s_tables_are_typed_right():
-    """Its own sums: separations, means, errors, ratios and targets, to the digits that it prints."""
+    """Its own sums: separations, means, errors, ratios, targets, to the digits printed."""
     gaps, ratios = PAPER_SEEDS[:, [3, 5]], PAPER_COSTS[:, [3, 5]]
     np.testing.assert_allclose(PAPER_SEEDS[:, [1, 1]] - PAPER_SEEDS[:, [2, 4]], gaps, atol=0.0016)
     printed = list(zip(map(float, PAPER_MEANS), PAPER_ERRORS, strict=True))
