@@ -1,4 +1,7 @@
-"""Figures of the experiment's chapter, one function each; every panel's title says what to look at."""
+"""Figures of the experiment's chapter: the frame of all of them, and the two that are long.
+
+Every panel's title says what to look at; the other figures are cells of the chapter.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,10 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mlgd.experiment.frontier import across_seeds
-from mlgd.experiment.reduce import Reduced, rate
 from mlgd.experiment.tables import COMMON, PAPER_COSTS, Findings, spread
 
-from .figures import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, band, slope, style
+from .figures import BLUE, GREEN, GREY, ORANGE, PURPLE, band, slope, style
 
 LAW = {"color": GREEN, "linestyle": "-.", "linewidth": 2.0}
 METHODS = {  # label, colour, line, marker
@@ -42,95 +44,8 @@ def target_axis(ax: Axes, last: float) -> None:  # tight targets to the right
     ax.legend(loc="upper left", fontsize=8.5)
 
 
-def geometry(phi: float = 1.2) -> None:
-    """What each level discards, and its norm."""
-    i, tints = np.arange(1, 131073), ("#9ecae1", "#6baed6", "#3182bd", "#08519c")
-    weight = i ** (-2 / phi)
-    left_over = np.sqrt(np.cumsum(weight[::-1])[::-1])  # the norm of columns i, i + 1, ...
-    i, weight, left_over = i[:3000], weight[:3000], left_over[1:3001]
-    with panels(3.6) as (one, two):
-        one.plot(i, weight, color=GREY)
-        two.plot(i, left_over, color=GREY, zorder=1)
-        for cut, color in zip((1, 8, 64, 512), tints, strict=True):
-            one.fill_between(i[cut:], 1e-6, weight[cut:], color=color)
-            two.plot(cut, left_over[cut - 1], "o", color=color, markersize=9)
-            two.text(1.2 * cut, 1.1 * left_over[cut - 1], f"level {cut}")
-        slope(two, [8, 3000], 0.36, -1 / 3, label=r"slope $-1/\gamma=-1/3$", **LAW)
-        logs(one, "column $i$", r"its weight $\|A_i\|^2=i^{-2/\varphi}$", "What a level discards")
-        logs(
-            two,
-            "columns kept",
-            "norm of those discarded",
-            "Eight times the columns, half the error",
-        )
-        one.set_ylim(1e-6, 2)
-        two.set_ylim(0.04, 1.7)
-        two.legend(loc="lower left")
-
-
-def shared(problems: Mapping[str, Reduced], levels: np.ndarray) -> None:
-    """The gradient at the start, and the biases, of designs with and without a shared direction."""
-    edges = np.unique(np.geomspace(1, levels[-1] + 1, 19).astype(int))
-    with panels() as (one, two):
-        looks = ((ORANGE, "^", "-"), (BLUE, "o", "--"))
-        for (name, problem), (color, marker, dashes) in zip(problems.items(), looks, strict=True):
-            size = [np.sqrt(v.mean()) for v in np.split(problem.moment**2, edges[1:-1] - 1)]
-            middle, look = np.sqrt(edges[:-1] * edges[1:]), {"color": color, "linestyle": dashes}
-            one.plot(middle, size, marker=marker, label=name, **look)
-            bias = problem.biases(levels).max(axis=0)
-            label = f"{name}: a line reads {rate(levels, bias, 1)[0]:.2f}"
-            two.plot(levels, bias, marker, color=color, linestyle="none", label=label)
-            line = np.polyval(np.polyfit(np.log(levels), np.log(bias), 1), np.log(levels))
-            two.plot(levels, np.exp(line), **look)
-        slope(one, [1, 512], 1.0, -2 / 1.2, label=r"slope $-2/\varphi$")
-        slope(one, [1, 512], 0.35, -1 / 1.2, label=r"slope $-1/\varphi$", **LAW)
-        logs(one, "coordinate $j$", "size of the gradient there", "The gradient at the start")
-        logs(two, "columns kept", "bias of the level", "What would be read")
-        one.legend(loc="lower left", fontsize=8.5)
-        two.legend(loc="lower left", fontsize=8.5)
-
-
-def window(found: Findings) -> None:
-    """Truncated over exact bias by level, and what a line through each form reads."""
-    curves = found.envelope("truncated") / found.envelope()
-    height, line = curves.max(axis=1), found.fit(found.envelope("truncated"))[0]
-    with panels(3.6) as (one, two):
-        one.plot(found.levels, curves[height <= 1.3].T, color=GREY, linestyle="-", linewidth=0.8)
-        one.plot(found.levels, curves[height > 1.3].T, color=ORANGE, linestyle="-", linewidth=1.6)
-        text, arrow = "closed: no column is left\nthat only the iterate uses", {"arrowstyle": "->"}
-        one.annotate(text, (512, 1.02), (50, 2.8), arrowprops=arrow, fontsize=9)
-        one.set(xscale="log", xlabel="columns kept", ylabel="truncated over exact bias")
-        one.set_title("A window that closes")
-        two.plot(height, line, "^", color=ORANGE, linestyle="none", label="truncated residual")
-        two.plot(height, found.gamma, "o", color=BLUE, linestyle="none", label="exact residual")
-        two.axhline(found.protocol.gamma, label="closed form", **LAW)
-        two.set(xlabel="height of the window", ylabel=r"fitted $\gamma$ of a seed")
-        two.set_title("The higher it opens, the less a line reads")
-        two.legend(loc="lower left")
-
-
-def reading(found: Findings) -> None:
-    """How gamma is read on the exact residual, and which seeds misread it."""
-    curves, (gamma, r2) = found.envelope() / found.envelope()[:, -1:], found.fit()
-    aligned, bent = np.array([r.alignment for r in found.results]), r2 < 0.999
-    with panels() as (one, two):
-        one.plot(found.levels, curves[~bent].T, color=BLUE, linestyle="-", linewidth=1)
-        one.plot(found.levels, curves[bent].T, color=ORANGE, linestyle="--", linewidth=1)
-        slope(one, found.levels, 8.0, -1 / 3, label="closed form", zorder=3, **LAW)
-        one.axvline(32, color=GREY, linestyle=":", label="the fit starts here")
-        logs(one, "columns kept", "bias over the finest's", "Past 32 columns the slopes agree")
-        one.legend(loc="lower left")
-        two.axhline(found.protocol.gamma, label="closed form", **LAW)
-        two.plot(aligned[~bent], gamma[~bent], "o", color=BLUE, ls="none", label="a straight line")
-        two.plot(aligned[bent], gamma[bent], "D", color=ORANGE, ls="none", label="a bent one")
-        two.set(xscale="log", xlabel=r"share of $b$ along the shared direction")
-        two.set(ylabel=r"fitted $\gamma$", title="Misread only where $b$ misses it")
-        two.set_xticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
-        two.legend(loc="lower right")
-
-
 def frontier(found: Findings) -> None:
-    """Compute to reach a target, with the theorem's slopes; and the advantage, with the paper's beside it."""
+    """Compute to reach a target, and the advantage: the theorem's slopes and the paper's beside."""
     targets = found.protocol.losses
     with panels(4.4) as (one, two):
         for name, (label, color, dashes, marker) in METHODS.items():
@@ -144,10 +59,8 @@ def frontier(found: Findings) -> None:
             low, middle, high = across_seeds(found.advantage(name))
             band(two, targets, low, high, color)
             two.plot(targets, middle, color=color, linestyle=dashes, label=f"{name}, ours")
-            theirs = {"marker": marker, "color": color, "linestyle": "none"}
-            two.plot(
-                PAPER_COSTS[:, 0], PAPER_COSTS[:, column], label=f"{name}, the paper's", **theirs
-            )
+            x, y = PAPER_COSTS[:, [0, column]].T
+            two.plot(x, y, marker, color=color, ls="none", label=f"{name}, the paper's")
         two.axhline(1, color=GREY, linewidth=1)
         logs(one, "", "compute to reach it (flops)", "The fixed level climbs steepest")
         logs(two, "", "fixed over multilevel", "The advantage opens as targets tighten")
@@ -156,7 +69,7 @@ def frontier(found: Findings) -> None:
 
 
 def frozen(found: Findings, exponents: Mapping[str, np.ndarray]) -> None:
-    """Costs as they are and with every error frozen; the exponents of all seeds, {kind: method x seed}."""
+    """Costs as they are and with errors frozen; all exponents, {kind: method x seed}."""
     targets, kinds = found.protocol.losses[COMMON], {"as it is": "", "frozen": "frozen "}
     with panels(3.9) as (one, two):
         for kind, prefix in kinds.items():
@@ -181,18 +94,3 @@ def frozen(found: Findings, exponents: Mapping[str, np.ndarray]) -> None:
         two.set(xlim=(-0.4, 1.65), ylabel="exponent against the excess loss")
         two.set_title("Frozen, they come most of the way to the theorem's")
         two.set_xticks(range(len(exponents)), list(exponents))
-
-
-def sizes(curves: Mapping[int, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
-    """Both truncations along a descent at two sizes, {m: (levels, exact bias, truncated bias)}."""
-    with panels() as axes:
-        for ax, (m, (k, exact, truncated)) in zip(axes, curves.items(), strict=True):
-            shape = k ** (-1 / 3)
-            low, high = np.max((exact / shape)[k >= 32]), np.max(truncated / shape)
-            ax.fill_between(k, low * shape, high * shape, color=SKY, alpha=0.2, linewidth=0)
-            ax.plot(k, truncated, color=ORANGE, marker="^", ls="--", label="truncated residual")
-            ax.plot(k, exact, color=BLUE, marker="o", ls="-", label="exact residual")
-            ax.plot(k, low * shape, label=r"slope $-1/3$", **(LAW | {"linewidth": 1.4}))
-            logs(ax, "columns kept", "", f"m = {m}")
-        axes[0].set_ylabel("largest bias along a descent")
-        axes[0].legend(loc="lower left")

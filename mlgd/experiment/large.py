@@ -119,10 +119,9 @@ class Biases:
 
     @classmethod
     def from_json(cls, data: dict) -> Biases:
-        arrays = {name: np.array(data[name]) for name in ARRAYS}
-        slices = {int(k): v for k, v in data["slices"].items()}
-        design = Design(**data["design"])
-        return cls(**{**data, **arrays, "design": design, "slices": slices})
+        changed = {name: np.array(data[name]) for name in ARRAYS}
+        changed["slices"] = {int(k): v for k, v in data["slices"].items()}
+        return cls(**{**data, **changed, "design": Design(**data["design"])})
 
 
 ARRAYS = ("levels", "exact", "truncated", "losses")

@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     from tqdm import tqdm  # an optional part of the installation
 
-    from .studies import beyond
+    from .tables import beyond
 
     with workers(options.workers) as pool, tqdm(total=len(SEEDS), unit="seed") as bar:
         results = sweep(Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond)

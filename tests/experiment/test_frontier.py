@@ -9,10 +9,8 @@ import pytest
 from mlgd.experiment import literal
 from mlgd.experiment.design import TELESCOPE, Design, stream
 from mlgd.experiment.frontier import (
-    Reached,
     Run,
     across_seeds,
-    first_below,
     fixed_frontier,
     fixed_level,
     probabilities,
@@ -20,7 +18,7 @@ from mlgd.experiment.frontier import (
 )
 from mlgd.experiment.reduce import reduce
 from mlgd.experiment.sweep import Protocol
-from mlgd.experiment.trajectory import DRAWS, Moves, Trajectory, coins, prices
+from mlgd.experiment.trajectory import DRAWS, Moves, Trajectory, coins
 
 LADDER = (1, 4, 16, 64)
 TARGETS = np.logspace(-0.3, -1.5, 10)
@@ -79,26 +77,6 @@ def test_coins_are_reproducible_and_fall_with_their_probabilities():
     assert (first == again).all()
     assert (first != next(coins(3, (1, 3), p))).any()
     assert (np.abs(first.mean(axis=0) - p) <= 4.9 * np.sqrt(p * (1 - p) / DRAWS)).all()
-
-
-def test_every_increment_pays_for_two_levels_and_the_exact_form_for_its_residual():
-    drawn, ladder = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], bool), (1, 8, 64)
-    assert prices(ladder, 10, False, drawn).tolist() == [40.0, 400.0, 2920.0]
-    assert prices(ladder, 10, True, drawn).tolist() == [40.0, 360.0, 2740.0]
-
-
-def test_the_cheapest_run_to_a_target_is_kept():
-    best = Reached.nothing(2)
-    for flops, choice in ((5.0, 1), (7.0, 2), (3.0, 4)):
-        best.note(0, flops, 1, Run(choice, 1.0, "last"))
-    assert best.flops.tolist() == [3.0, np.inf]
-    assert best.runs == [Run(4, 1.0, "last"), None]
-    assert best.filled(3).flops.tolist() == [3.0, np.inf, np.inf]
-
-
-def test_first_below_is_the_first():
-    found = first_below(lambda t: 1 / t, np.array([0.9, 0.5, 1e-3, 1e-9, 0.0, -1.0]))
-    assert found.tolist() == [2, 2, 1000, 1e9, np.inf, np.inf]
 
 
 def test_fixed_level_first_steps_are_exact(problem):

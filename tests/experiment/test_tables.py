@@ -1,8 +1,11 @@
-"""mlgd.experiment.tables: the paper's two tables beside ours."""
+"""The paper's two tables beside ours, and what the paper does not run, on a small design."""
 
 import numpy as np
 import pytest
 
+from mlgd.experiment.design import Design
+from mlgd.experiment.frontier import probabilities
+from mlgd.experiment.reduce import reduce
 from mlgd.experiment.sweep import Protocol, read
 from mlgd.experiment.tables import (
     PAPER_COSTS,
@@ -11,10 +14,11 @@ from mlgd.experiment.tables import (
     PAPER_SEEDS,
     ROWS,
     Findings,
-    costs_table,
-    exponents_table,
+    Frozen,
+    krylov_frontier,
     spread,
 )
+from mlgd.experiment.trajectory import coins, prices
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +37,52 @@ def test_the_paper_s_tables_are_typed_right():
     np.testing.assert_allclose(costs, ratios, rtol=0.01, atol=0.05)
 
 
-def test_columns_are_in_the_paper_s_order(found):
-    gamma, fixed, exact, gap, truncated, other_gap = found.columns().T
-    np.testing.assert_allclose(fixed - exact, gap)
-    np.testing.assert_allclose(fixed - truncated, other_gap)
-    np.testing.assert_allclose(gamma, found.fit()[0])
-    assert len(gamma) == 20
-
-
-def test_an_advantage_is_of_seeds_that_reached_the_target_with_both(found):
-    one, other = found.flops("fixed"), found.flops("truncated")
-    both = np.isfinite(one) & np.isfinite(other)
-    assert (np.isfinite(found.advantage("truncated")) == both).all()
-    assert not both[:, ROWS[-1]].all()
-
-
 def test_a_slope_against_the_excess_is_the_smaller_one(found):
     loss, excess = (found.lines(found.flops("fixed"), e)[0] for e in (False, True))
     assert (excess < loss).all()
 
 
-def test_every_column_and_target_has_its_place(found):
-    assert len(exponents_table(found).splitlines()) == 4
-    rows = costs_table(found).splitlines()[2:]
-    assert [line[:5] for line in rows] == [f"{t:.3f}" for t in PAPER_COSTS[:, 0]]
+# -- beyond the paper ------------------------------------------------------------------------------
+
+LADDER = (1, 4, 16)
+TARGETS = np.array([0.5, 0.3, 0.2])
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return reduce(Design(m=128, n=1024, seed=6), 16)
+
+
+def test_krylov_finds_the_minimum_in_few_iterations(problem):
+    floor = problem.floor(16)
+    reached = krylov_frontier(problem, (16,), np.array([floor * 1.0001, floor * 0.99]))
+    assert reached.steps[0] <= 32
+    assert np.isinf(reached.flops[1])
+
+
+def test_frozen_fixed_level_is_the_literal_descent(problem):
+    frozen, eta = Frozen.of(problem), 1 / (4 * problem.smoothness(16))
+    for k in (4, 16):
+        x, first = np.zeros(16), np.full(3, np.inf)
+        error = np.where(np.arange(16) < k, 0.0, -problem.moment)  # the gradient at 0, past k
+        for t in range(1, 3001):
+            x = x - eta * (problem.gram @ x - problem.moment - error)
+            met = problem.loss(x) <= TARGETS * problem.loss_zero
+            first = np.where(met & np.isinf(first), t, first)
+        np.testing.assert_array_equal(frozen.fixed((k,), TARGETS).steps, first)
+
+
+def test_frozen_telescope_is_the_literal_descent(problem):
+    p = probabilities(problem.biases(LADDER, steps=(0,))[0], 3.0, 2.0)
+    eta, x, flops, cost = 1 / (4 * problem.smoothness(16)), np.zeros(16), np.full(3, np.inf), 0.0
+    total = np.zeros(16)
+    for t, row in enumerate(next(coins(6, (9, 0), p))):
+        weight = np.repeat(row / p, np.diff((0, *LADDER)))
+        total += x
+        x = x - eta * (problem.gram @ x - weight * problem.moment)
+        cost += prices(LADDER, 128, True, row[None])[0]
+        for point in (x, total / (t + 1)):
+            met = problem.loss(point) <= TARGETS * problem.loss_zero
+            flops = np.where(met & np.isinf(flops), cost, flops)
+    found = Frozen.of(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
+    np.testing.assert_allclose(found.flops, flops)
