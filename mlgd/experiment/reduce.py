@@ -155,3 +155,13 @@ def reduce(
         past = np.arange(block * BLOCK, (block + 1) * BLOCK) >= k_max
         tails += np.sum(gradient**2 * past, axis=1)
     return Reduced(design, gram, moment, b, tuple(steps), probes, tails)
+
+
+def envelopes(design: Design, k_max: int) -> dict[str, np.ndarray]:
+    """The largest bias of each level over the six probes, in both forms."""
+    problem, levels = reduce(design, k_max), read_levels(k_max)
+    return {
+        "levels": levels,
+        "exact": problem.biases(levels).max(axis=0),
+        "truncated": problem.biases(levels, truncated=True).max(axis=0),
+    }

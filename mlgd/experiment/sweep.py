@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from .design import SEEDS, Protocol
-from .frontier import Reached, Run, fixed_frontier, fixed_level, telescope_frontier
+from .frontier import Reached, Run, beyond, fixed_frontier, fixed_level, telescope_frontier
 from .reduce import WIDE, Reduced, read_levels, reduce
 
 PROTOCOL = 2  # raised with every change that moves a number of a seed
@@ -216,8 +216,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
     options = parser.parse_args(arguments)
     from tqdm import tqdm  # an optional part of the installation
-
-    from .tables import beyond
 
     with workers(options.workers) as pool, tqdm(total=len(SEEDS), unit="seed") as bar:
         results = sweep(Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgd.experiment.design import Design
-from mlgd.experiment.frontier import probabilities
+from mlgd.experiment.frontier import Frozen, krylov_frontier, probabilities
 from mlgd.experiment.reduce import reduce
 from mlgd.experiment.sweep import Protocol, read
 from mlgd.experiment.tables import (
@@ -14,8 +14,6 @@ from mlgd.experiment.tables import (
     PAPER_SEEDS,
     ROWS,
     Findings,
-    Frozen,
-    krylov_frontier,
     spread,
 )
 from mlgd.experiment.trajectory import coins, prices
