@@ -84,7 +84,7 @@ class Adversary(Hierarchy):
         return self.mu * z + (self.beta - self.mu) * np.tanh(z)
 
     def _answer(self, k: int, y: np.ndarray) -> np.ndarray:
-        """A_k(y), charged: (lambda v, A0(z)), and (lambda v +- delta, A0(z)) from `blind_below` on."""
+        """A_k(y), charged: (lambda v, A0(z)), from `blind_below` on with +- delta."""
         if y.shape != self.start.shape:
             raise LevelError(f"points have shape {self.start.shape}; got {y.shape}: use .start", k)
         vars(self)["spent"] += self.cost(k)
@@ -111,7 +111,3 @@ class Adversary(Hierarchy):
         log_cosh = (np.logaddexp(z, -z) - math.log(2)).sum()
         base = self.mu / 2 * (z @ z) + (self.beta - self.mu) * log_cosh
         return float(base + self.flatness / 2 * v**2)
-
-    def __repr__(self) -> str:
-        said = f"lower bound {self.lower_bound:.3g}, spent {self.spent:.3g}"
-        return f"Adversary(sign={self.sign:+d}, blind below level {self.blind_below}, {said})"

@@ -6,9 +6,10 @@ the budget. Whatever ends a run, the bill is what was paid.
 
 import logging
 import math
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -78,10 +79,8 @@ class Bill:
         It is charged, and not evaluated again, when a method asks for it at that very array.
         """
         if self.price[k] > self.limit:
-            raise ValueError(
-                f"max_cost = {self.limit:g} does not pay for one evaluation of level {k}, which "
-                f"costs {self.price[k]:g}: raise max_cost"
-            )
+            why = f"does not pay for one evaluation of level {k}, which costs {self.price[k]:g}"
+            raise ValueError(f"max_cost = {self.limit:g} {why}: raise max_cost")
         self.start, self.opening, self.there = start, k, self.h.value(k, start)
 
     @property
@@ -118,16 +117,13 @@ class Bill:
 
     def _watch(self, levels: Sequence[int], values: list[np.ndarray]) -> None:
         """Two levels differ by at most the sum of their accuracies; if not, no promise is left."""
-        for i in range(1, len(levels)):
-            j, k, moved = levels[i - 1], levels[i], values[i] - values[i - 1]
-            allowed = (1 + ROUNDING) * (self.accuracy[j] + self.accuracy[k])
+        for (j, coarse), (k, fine) in pairwise(zip(levels, values, strict=True)):
+            moved, allowed = fine - coarse, (1 + ROUNDING) * (self.accuracy[j] + self.accuracy[k])
             apart = math.sqrt(np.vdot(moved, moved))
-            if apart > allowed and apart > allowed + TINY * float(np.linalg.norm(values[i])):
-                self.broken = (
-                    f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies "
-                    f"allow {allowed:.3g}: nothing is promised; audit the hierarchy and plan on "
-                    "the report"
-                )
+            if apart > allowed and apart > allowed + TINY * float(np.linalg.norm(fine)):
+                far = f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies"
+                advice = "nothing is promised; audit the hierarchy and plan on the report"
+                self.broken = f"{far} allow {allowed:.3g}: {advice}"
                 log.warning("%s", self.broken)
                 return
 
@@ -154,13 +150,8 @@ class Bill:
         return paid | {"evaluations": number}
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Steps, prices paid by then, and losses of the output (nan without `loss`)."""
-
-    step: np.ndarray
-    cost: np.ndarray
-    loss: np.ndarray
+# arrays of steps, prices paid by then, and losses of the output (nan without `loss`)
+Trace = namedtuple("Trace", "step cost loss")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -225,8 +216,6 @@ class Result:
                 rows.append((f"level {k}", f"{self.cost_by_level[k]:.4g} for {n} ({share:.1%})"))
         if len(self.cost_by_purpose) > 1:
             rows += [(f"for {what}", f"{paid:.4g}") for what, paid in self.cost_by_purpose.items()]
-        if hidden := len(self.decisions[:-SHOWN]):
-            rows.append(("decided", f"{hidden} more in .decisions"))
         rows += [("decided", sentence) for sentence in self.decisions[-SHOWN:]]
         with np.printoptions(threshold=6, edgeitems=2, precision=4):
             rows.append(("y", f"shape {self.y.shape}, {self.y}".replace("\n", "")))

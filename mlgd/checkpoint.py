@@ -78,12 +78,13 @@ class Run:
     def go(self, steps: Iterator[None], progress: bool = False, total: int | None = None) -> Result:
         """Make all steps, or as many as there can be."""
         state, watched = self.state, bool(self.callback or self.path or progress)
-        bar = tqdm(total=total, initial=state.step, unit="step", disable=not progress)
+        options = {"total": total, "initial": state.step, "unit": "step"}
+        bar = tqdm(steps, disable=not progress, **options)
         try:
             if not self.rows:
                 self.record()
                 self.keep()
-            for _ in steps:
+            for _ in bar:
                 state.step += 1
                 if watched or not state.step % self.every:
                     self.attend(bar)
@@ -117,9 +118,7 @@ class Run:
             self.record()
         if self.path and time.monotonic() >= self.due:
             self.keep()
-        if not bar.disable:
-            bar.set_postfix_str(f"price {bill.total:.3g}", refresh=False)
-            bar.update()
+        bar.set_postfix_str(f"price {bill.total:.3g}, estimate {state.estimate:.2g}", False)
         if self.callback is not None:  # last: a callback that stops the run leaves a whole step
             paid = bill.total, bill.paid["cost_by_level"]
             seen = Progress(state.step, state.y.copy(), state.output, *paid, self.rows[-1][2])

@@ -9,7 +9,7 @@ float array of the point's shape, or refused by level.
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -119,14 +119,12 @@ class Hierarchy:
         levels = _integers(levels)
         for k in levels:
             self.before(k)
-        return self._like(levels=levels, exact=self.exact and levels[-1] == self.levels[-1])
+        exact = self.exact and levels[-1] == self.levels[-1]
+        return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact)
 
     def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
         """The same levels with other accuracies, {level: accuracy}."""
-        return self._like(accuracy=_by_level("accuracies", accuracies, self.levels))
-
-    def _like(self, **changes) -> "Hierarchy":
-        return Hierarchy(**({f.name: getattr(self, f.name) for f in fields(Hierarchy)} | changes))
+        return Hierarchy(self.evaluate, self.cost, self.levels, accuracies.__getitem__, self.exact)
 
     # --- evaluations ---
 
@@ -138,8 +136,8 @@ class Hierarchy:
             point = np.empty(0)
         if not (point.ndim and point.size and np.isfinite(point).all()):
             raise ValueError(
-                "a point must be an array of finite real numbers, np.array([x]) for one of them (complex "
-                f"ones: stack real and imaginary parts); got {shown(y)}"
+                "a point must be an array of finite real numbers, np.array([x]) for one of them (of "
+                f"complex ones, stack real and imaginary parts); got {shown(y)}"
             )
         return point
 
@@ -246,18 +244,10 @@ def _integers(levels: Iterable[int]) -> tuple[int, ...]:
 
 def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
     """Prices as a function of the level: from a function, a dict, or a list in their order."""
-    if np.ndim(cost) == 1:
-        if len(cost) != len(levels):
-            why = f"cost has {len(cost)} prices for {len(levels)} levels: give one for each"
-            raise ValueError(why)
+    if np.ndim(cost) == 1 and len(cost) == len(levels):
         cost = dict(zip(levels, cost, strict=True))
-    if isinstance(cost, Mapping):
-        return _by_level("cost", cost, levels)
-    return function("cost(k), the price of one evaluation, or a list or dict of prices", cost)
-
-
-def _by_level(name: str, given: Mapping[int, float], levels: tuple[int, ...]) -> Callable:
-    """A table as a function of the level (one that can be pickled)."""
-    if missing := [k for k in levels if k not in given]:
-        raise ValueError(f"{name} must have an entry for every level; got none for {missing}")
-    return {k: given[k] for k in levels}.__getitem__
+    if not isinstance(cost, Mapping):
+        return function("cost(k), the price of one evaluation, or one price per level", cost)
+    if missing := [k for k in levels if k not in cost]:
+        raise ValueError(f"cost must have a price for every level; got none for {missing}")
+    return {k: cost[k] for k in levels}.__getitem__

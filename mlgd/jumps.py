@@ -17,7 +17,7 @@ import numpy as np
 from .bill import Bill, Result, State, Stop
 from .checkpoint import Run
 from .descent import refuse
-from .hierarchy import Hierarchy, positive
+from .hierarchy import Hierarchy, positive, shown
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
@@ -208,15 +208,14 @@ def flow(
 
 def _constant(h: Hierarchy, rates: Mapping[int, float] | Sequence[float]) -> Schedule:
     """A schedule of rates that do not change, for the first levels."""
-    if not isinstance(rates, Mapping | Sequence | np.ndarray) or isinstance(rates, str):
-        kind = f"got a value of type {type(rates).__name__}"
-        raise TypeError(f"rates must be {{level: rate}}, a list of rates or a Schedule; {kind}")
-    levels = h.levels[: len(rates)]
-    pairs = rates if isinstance(rates, Mapping) else dict(zip(levels, rates, strict=False))
-    if not levels or pairs.keys() != {*levels} or len(rates) > len(levels):
-        given = tuple(rates) if isinstance(rates, Mapping) else f"{len(rates)} of them"
-        raise ValueError(
-            f"rates must be given for an initial run of levels {h.levels}; got {given}"
-        )
+    try:
+        levels, listed = h.levels[: len(rates)], not isinstance(rates, Mapping)
+        pairs = dict(zip(levels, rates, strict=True)) if listed else rates
+        fine = levels and pairs.keys() == {*levels}
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        what = f"{{level: rate}} or a list, for the first levels of {h.levels}, or a Schedule"
+        raise ValueError(f"rates must be {what}; got {shown(rates)}")
     values = np.array([[positive(f"the rate of level {k}", pairs[k])] for k in levels])
     return Schedule(lambda times: np.repeat(values, np.size(times), axis=1), levels)
