@@ -134,9 +134,10 @@ def enclosure(rows: Rows, words: str, lhs, rhs, over: Mapping, *, slack: str = "
     gap = sp.lambdify(symbol, rhs - lhs, [{"mpmath": iv}], printer=MpmathPrinter)
     todo, done = [ends], []
     while todo:
-        _need(len(todo) + len(done) <= PIECES, f"{rows}: not proved on {over}")
         low, high = todo.pop()
-        if gap(iv.mpf([low, high])).a > 0:
+        room = gap(iv.mpf([low, high]))
+        _need(room.b > 0 and len(todo) + len(done) < PIECES, f"{rows}: not proved on {over}")
+        if room.a > 0:
             done.append(low)
         else:
             todo += [(low, (low + high) / 2), ((low + high) / 2, high)]

@@ -48,12 +48,6 @@ class Row:
         """What the chapters say of it."""
         return worst(c["verdict"] for c in self.checks)
 
-    @property
-    def evidence(self) -> str:
-        """The strongest kind among the checks that gave the verdict."""
-        kinds = {c["kind"] for c in self.checks if c["verdict"] == self.verdict}
-        return next((k for k in KINDS if k in kinds), "none")
-
 
 def collect(book: str | Path = "book") -> dict[str, list[dict]]:
     """{page: the checks stored in its notebook}, of stories and audits."""

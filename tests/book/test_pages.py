@@ -155,6 +155,18 @@ def test_a_fold_is_open_without_scripts_and_closed_with_them(visit, html, tmp_pa
     page.close()
 
 
+def test_two_panels_stack_on_a_phone(visit, html, tmp_path):
+    path = changed_page(html, tmp_path, "<img class='mlgd-panels' src='../_static/cover.png'>")
+    for width, shown in ((1280, 1), (NARROW, 2)):
+        page, problems = visit(path, width=width)
+        halves = page.locator(".mlgd-half:visible")
+        assert halves.count() == shown
+        wide = page.locator(".mlgd-half img").first.bounding_box()["width"]
+        assert wide == pytest.approx(halves.first.bounding_box()["width"] * shown, rel=0.01)
+        assert problems + page.evaluate(OVERFLOW) == []
+        page.close()
+
+
 def test_search_finds_a_word(visit, html):
     page, problems = visit(html / "search.html", "?q=accuracy")
     page.wait_for_selector("#search-results li", timeout=20_000)
