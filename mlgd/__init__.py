@@ -14,11 +14,11 @@ _HOMES = {  # each name is read from its module when it is first used: `import m
     "Schedule": "jumps",
     "Telescope": "telescope",
     "audit": "audits",
-    "compare": "planning",
+    "compare": "plans",
     "constants": "solvers",
     "flow": "jumps",
     "minimize": "descent",
-    "plan": "planning",
+    "plan": "plans",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,15 +1,19 @@
-"""What is known before running, a Problem, and what is to be run, a Plan: stages, an error budget and a bill.
+"""What is known before a run, a Problem, and what is run and what it costs, a Plan.
 
-A plan is correct as executed: steps are whole, the finest level is one that exists, an increment is two evaluations, and
-all of it is inside `expected_cost` and the error budget. `mlgd.planning` makes plans.
+On the ladder that a Problem assumes, a plan has the constants of the theorems; on a ladder of your
+own, on=h or on=report, steps, levels and probabilities are chosen by price. A plan is correct as
+executed: steps are whole, the finest level exists, an increment is two evaluations, and all of it
+is inside `expected_cost` and the error budget.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .hierarchy import Hierarchy, first_level, positive
-from .telescope import Telescope
+from .stages import Budget, Ladder, NotApplicable, Stage, prescribed, searched, staged
+from .telescope import Telescope, regime
 
+METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 SAID = {
     "proved": "mean loss at most {eps:g} (proved: {guarantee})",
     "estimate": "mean loss about {eps:g} (an estimate from measured inputs: {guarantee})",
@@ -17,16 +21,13 @@ SAID = {
 }
 
 
-class NotApplicable(ValueError):
-    """A method can't be planned for this problem, target or ladder; the message says why and what to do."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What is known before running: smoothness, distance to a minimizer, and the law of prices (c/accuracy)^gamma.
+    """What is known: smoothness, distance to a minimizer, prices (c/accuracy)^gamma; mu > 0 makes
+    it strongly convex.
 
-    mu > 0 makes it strongly convex. `first` is the coarsest level on offer, the paper's k_min unless given. `measured`:
-    some of these numbers are, so that plans are estimates.
+    `first` is the coarsest level on offer, the paper's k_min unless given. `measured`: some of
+    these numbers are, so that plans are estimates.
 
     >>> Problem(beta=1, d0=2, gamma=3, c=0.5).regime
     'HTMC'
@@ -41,96 +42,37 @@ class Problem:
     measured: bool = field(default=False, repr=False)
 
     def __post_init__(self):
-        for name in ("beta", "d0", "gamma", "c"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        scale = {name: positive(name, getattr(self, name)) for name in ("beta", "d0", "gamma", "c")}
+        vars(self).update(scale)
         number = isinstance(self.mu, int | float) or hasattr(self.mu, "dtype")
         if not number or not 0 <= self.mu <= self.beta:
             raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
-        object.__setattr__(self, "mu", float(self.mu))
-        if self.first is None:
-            object.__setattr__(self, "first", first_level(self.c))
-        elif not isinstance(self.first, int) or isinstance(self.first, bool):
-            raise ValueError(f"first must be a level, an integer; got {self.first!r}")
+        first = first_level(self.c) if self.first is None else self.first
+        if not isinstance(first, int) or isinstance(first, bool):
+            raise ValueError(f"first must be a level, an integer; got {first!r}")
+        vars(self).update(mu=float(self.mu), first=first)
 
-    @property
-    def regime(self) -> str:
-        """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
-        return "MC" if self.gamma == 2 else ("HTMC" if self.gamma > 2 else "ETMC")
+    regime = property(lambda self: regime(self.gamma), doc=regime.__doc__)
 
     def prices(self, delta: float) -> Hierarchy:
-        """The dyadic ladder this problem assumes, down to accuracy delta: prices only, nothing to evaluate."""
-        finest = math.ceil(-math.log2(positive("delta", delta)))
-        if 2.0 ** (1 - finest) <= delta * (1 + 1e-12):  # delta is a level's accuracy up to rounding
-            finest -= 1
+        """The dyadic ladder this problem assumes, down to accuracy delta: prices only."""
+
+        def no_gradient(k, y):
+            raise NotImplementedError("no gradient: run the plan on a Hierarchy")
+
+        finest = math.ceil(-math.log2(positive("delta", delta) * (1 + 1e-12)))
         levels = range(self.first, max(self.first, finest) + 1)
-        return Hierarchy(_no_gradient, lambda k: (self.c * 2.0**k) ** self.gamma, levels)
-
-    def step(self, eps: float, eta: float | None) -> float:
-        """The step, at most 1/(4 beta) and d0^2/eps as the one-step lemma and the rounding of T need."""
-        for name, most in (("1/(4 beta)", 1 / (4 * self.beta)), ("d0^2/eps", self.d0**2 / eps)):
-            if eta is not None and eta > most * (1 + 1e-12):
-                raise ValueError(
-                    f"the step must be at most {name} = {most:.4g}; got {eta:.4g}: take a smaller eta"
-                )
-        return min(1 / (4 * self.beta), self.d0**2 / eps) if eta is None else eta
-
-
-def _no_gradient(k, y):
-    raise NotImplementedError("a plan's ladder has prices only; run the plan on a Hierarchy")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stretch of steps with one oracle: a bias of at most delta, a noise of at most sigma per call.
-
-    Without `levels` the oracle is the paper's closed form for delta and sigma; with them, these levels (others of the
-    ladder are left out) with these probabilities. A call costs `price` on average. `most` bounds what any call costs;
-    without a ladder, the mean.
-    """
-
-    steps: int
-    delta: float
-    sigma: float
-    price: float = math.nan
-    most: float = math.nan
-    levels: tuple[int, ...] | None = None
-    probabilities: tuple[float, ...] | None = None
-
-    @property
-    def total(self) -> float:
-        """The mean price of all its steps."""
-        return self.steps * self.price
-
-
-def closed_form(problem: Problem, stage: Stage, eta: float, method: str, h: Hierarchy) -> Telescope:
-    """The paper's closed form, its coarsest level drawn with a probability of at least 4 beta eta.
-
-    Then the one-step lemma holds as if its variance were at most sigma^2 everywhere (the chapter on convex losses).
-    Similar triangles need that variance, and draw the coarsest level always.
-    """
-    least = 1.0 if method == "accelerated" else min(1.0, 4 * problem.beta * eta)
-    return Telescope.for_accuracy(h, stage.delta, stage.sigma, problem.gamma, coarsest=least)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How the target is split: what the horizon, the bias and the noise may each cost in loss."""
-
-    horizon: float
-    bias: float
-    noise: float
-
-    @property
-    def total(self) -> float:
-        return self.horizon + self.bias + self.noise
+        return Hierarchy(no_gradient, lambda k: (self.c * 2.0**k) ** self.gamma, levels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Hyperparameters and a bill. `delta` and `sigma` are those of the last stage, the finest one.
 
-    The output is the mean of the points where a gradient was taken, with weights that grow by `growth` per step; with a
-    `window` the mean of so many last points reached (1: the last point, as of the accelerated scheme).
+    The output is the mean of the points where a gradient was taken, with weights that grow by
+    `growth` per step; with a `window` the mean of so many last points reached (1: the last point,
+    as of the accelerated scheme). `expected_cost` is the mean of what a run on the plan's ladder
+    pays, `cost_bound` what none pays more than.
     """
 
     method: str
@@ -144,6 +86,12 @@ class Plan:
     window: int | None = None
     budget: Budget | None = None
     accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
+
+    steps = property(lambda self: sum(s.steps for s in self.stages))
+    delta = property(lambda self: self.stages[-1].delta)
+    sigma = property(lambda self: self.stages[-1].sigma)
+    expected_cost = property(lambda self: float(sum(s.steps * s.price for s in self.stages)))
+    cost_bound = property(lambda self: float(sum(s.steps * s.most for s in self.stages)))
 
     @classmethod
     def by_hand(
@@ -159,41 +107,14 @@ class Plan:
         """
         if not isinstance(telescope, Telescope):
             raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
-        for name, number in {"steps": steps, "window": steps if window is None else window}.items():
+        last = steps if window is None else window
+        for name, number in (("steps", steps), ("window", last)):
             if isinstance(number, bool) or number != math.floor(positive(name, number)):
                 raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
-        if window is not None and window > steps:
-            raise ValueError(
-                f"the window must be at most the number of steps, {steps}; got {window}"
-            )
-        h, levels = telescope.h, telescope.levels
-        price, most = telescope.expected_cost(), float(sum(map(h.cost, levels)))
-        stage = Stage(
-            int(steps), math.nan, math.nan, price, most, levels, tuple(telescope.p.tolist())
-        )
+        if last > steps:
+            raise ValueError(f"the window must be at most the number of steps, {steps}; got {last}")
+        stage = Stage(int(steps), math.nan, math.nan).on(telescope)
         return cls(method="by hand", eta=positive("eta", eta), stages=(stage,), window=window)
-
-    @property
-    def steps(self) -> int:
-        return sum(s.steps for s in self.stages)
-
-    @property
-    def delta(self) -> float:
-        return self.stages[-1].delta
-
-    @property
-    def sigma(self) -> float:
-        return self.stages[-1].sigma
-
-    @property
-    def expected_cost(self) -> float:
-        """The mean of what a run on this ladder pays."""
-        return float(sum(s.total for s in self.stages))
-
-    @property
-    def cost_bound(self) -> float:
-        """What no run pays more than; without a ladder, a bound of the mean."""
-        return float(sum(s.steps * s.most for s in self.stages))
 
     @property
     def averaging(self) -> str:
@@ -208,10 +129,16 @@ class Plan:
         return SAID[self.promise].format(eps=self.eps, guarantee=self.guarantee)
 
     def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
-        """The oracle a stage runs on a hierarchy."""
+        """The oracle that a stage runs on a hierarchy.
+
+        The closed form draws its coarsest level with a probability of at least 4 beta eta: then the
+        one-step lemma holds as if the variance were at most sigma^2 everywhere (the chapter on
+        convex losses). Similar triangles need that variance, and draw it always.
+        """
         if stage.levels is not None:
             return Telescope(h, dict(zip(stage.levels, stage.probabilities, strict=True)))
-        return closed_form(self.problem, stage, self.eta, self.method, h)
+        least = min(1.0, 4 * self.problem.beta * self.eta) if self.method != "accelerated" else 1.0
+        return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma, least)
 
     def __str__(self) -> str:
         last, count = self.stages[-1], len(self.stages)
@@ -227,8 +154,9 @@ class Plan:
         if (b := self.budget) is not None:
             parts = f"{b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise"
             rows.append(f"  error budget   {parts} = {b.total:.3g}")
-        word = "mean at most" if last.levels is None else "never above"
-        rows.append(f"  expected price {self.expected_cost:.4g}   {word} {self.cost_bound:.4g}")
+        rows.append(
+            f"  expected price {self.expected_cost:.4g}   never above {self.cost_bound:.4g}"
+        )
         rows.append(f"  promise        {self.promised}")
         if self.problem is not None and self.eps >= self.problem.beta * self.problem.d0**2 / 2:
             rows.append("  ! the start already has loss at most eps (eps >= beta d0^2 / 2)")
@@ -237,31 +165,24 @@ class Plan:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every method's plan for one problem and target, cheapest first; `left_out` says why a method has none."""
+    """Every method's plan, cheapest first; `left_out` says why a method has none."""
 
     plans: tuple[Plan, ...]
     left_out: dict[str, str]
 
-    @property
-    def best(self) -> Plan:
-        """The cheapest plan."""
-        return self.plans[0]
+    best = property(lambda self: self.plans[0])
 
     @property
     def verdict(self) -> str:
         """Whether the telescope pays: the cheapest method that uses one against the fixed level."""
-        prices = {p.method: p.expected_cost for p in self.plans}
-        fixed = prices.pop("fixed", None)
-        if fixed is None or not prices:
-            other = "no fixed level" if prices else "no telescope"
-            return f"{other} can be planned here: use {self.best.method!r}"
-        method = min(prices, key=prices.__getitem__)
-        times = fixed / prices[method]
-        if times >= 1:
-            return f"the telescope pays: {method!r} is {times:.3g} times cheaper than 'fixed'"
-        return (
-            f"the telescope does not pay: 'fixed' is {1 / times:.3g} times cheaper than {method!r}"
-        )
+        fixed = self.best.method == "fixed"
+        rivals = [p for p in self.plans if (p.method == "fixed") != fixed]
+        if not rivals:
+            other = "telescope" if fixed else "fixed level"
+            return f"no {other} can be planned here: use {self.best.method!r}"
+        times = rivals[0].expected_cost / self.best.expected_cost
+        cheaper = f"{self.best.method!r} is {times:.3g} times cheaper than {rivals[0].method!r}"
+        return f"the telescope {'does not pay' if fixed else 'pays'}: {cheaper}"
 
     def __str__(self) -> str:
         rows = ["method        expected price   over the cheapest"]
@@ -270,3 +191,73 @@ class Comparison:
             rows.append(f"{p.method:12s}  {p.expected_cost:14.4g}   {times:17.3g}")
         rows += [f"{method:12s}  left out: {why}" for method, why in self.left_out.items()]
         return "\n".join([*rows, self.verdict])
+
+
+def plan(
+    problem: Problem, eps: float, method: str = "multilevel", eta: float | None = None, on=None
+) -> Plan:
+    """Hyperparameters that reach mean loss eps, and what they cost.
+
+    'multilevel' and 'fixed' follow the paper's Theorem 1: part (b) when mu > 0 and eps <= mu d0^2,
+    part (a) otherwise. 'accelerated' runs the method of similar triangles with constants proved in
+    the chapter on acceleration, restarted under strong convexity; 'scheduled' is the discrete form
+    of the paper's Proposition 2 (mu > 0).
+
+    on: a Hierarchy, or the report of `audit`: levels, prices and accuracies are then its own. What
+    rests on measurements, a report's or its problem's, is an estimate.
+
+    >>> p = plan(Problem(beta=1, d0=1, gamma=3, c=1), eps=0.25)
+    >>> p.steps, p.eta, p.delta, p.averaging, p.budget.total <= p.eps
+    (64, 0.25, 0.015625, 'uniform', True)
+    """
+    if not isinstance(problem, Problem):
+        report = hasattr(problem, "hierarchy")
+        hint = "use report.problem(beta=, d0=, mu=)" if report else "build one, Problem(...)"
+        raise ValueError(f"plan needs a Problem; got {type(problem).__name__}: {hint}")
+    eps = positive("eps", eps)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}; got {method!r}")
+    if method == "scheduled" and not problem.mu:
+        raise NotApplicable("the scheduled method needs strong convexity: give the problem mu > 0")
+    # the step is at most what the one-step lemma and the rounding of T need
+    limits = {"1/(4 beta)": 1 / (4 * problem.beta), "d0^2/eps": problem.d0**2 / eps}
+    eta = min(limits.values()) if eta is None else positive("eta", eta)
+    for name, most in limits.items():
+        if eta > most * (1 + 1e-12):
+            raise ValueError(
+                f"the step must be at most {name} = {most:.4g}; got {eta:.4g}: take a smaller eta"
+            )
+    measured = problem.measured or hasattr(on, "values")
+    known = {"problem": problem, "eps": eps, "method": method, "eta": eta}
+    known["promise"] = "estimate" if measured else "proved"
+    ladder = None if on is None else Ladder.of(on)
+    if ladder is not None:
+        known["accuracies"] = dict(zip(ladder.h.levels, ladder.accuracy.tolist(), strict=True))
+        if method in ("multilevel", "fixed"):
+            return Plan(**known, **searched(ladder, problem, eps, eta, method == "fixed"))
+    made = Plan(**known, **prescribed(method, problem, eps, eta))
+    if ladder is not None:
+        return replace(made, stages=staged(ladder, made.stages, method))
+    calls = [made.telescope(problem.prices(s.delta), s) for s in made.stages]
+    priced = (s.on(call, keep=False) for s, call in zip(made.stages, calls, strict=True))
+    return replace(made, stages=tuple(priced))
+
+
+def compare(problem: Problem, eps: float, on=None) -> Comparison:
+    """Every method's plan, cheapest first; `.verdict` says whether a telescope pays.
+
+    >>> ranked = compare(Problem(beta=1, mu=0.01, d0=1, gamma=3, c=1), eps=1e-3)
+    >>> [p.method for p in ranked.plans]
+    ['scheduled', 'accelerated', 'multilevel', 'fixed']
+    """
+    plans, left_out = [], {}
+    for method in METHODS:
+        try:
+            plans.append(plan(problem, eps, method, on=on))
+        except NotApplicable as why:
+            left_out[method] = str(why)
+    if not plans:
+        why = "; ".join(f"{method}: {reason}" for method, reason in left_out.items())
+        raise NotApplicable(f"no method can be planned: {why}")
+    plans.sort(key=lambda p: (p.expected_cost, p.method == "fixed"))
+    return Comparison(tuple(plans), left_out)

@@ -76,21 +76,6 @@ def test_a_wrong_cell_would_be_noticed(cells):
     assert ours != pytest.approx(TABLE["accelerated", "HTMC", "convex"](3, b, m, r, e), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("rate", "name"),
-    [
-        (1e-9, "ETMC"),
-        (2 - 1e-12, "ETMC"),
-        (2, "MC"),
-        (2.0, "MC"),
-        (2 + 1e-12, "HTMC"),
-        (18.0, "HTMC"),
-    ],
-)
-def test_regime(rate, name):
-    assert F.regime(rate) == name
-
-
 # --- values at one point, obtained another way: where a formula is a sum, a root or an integral, that is taken ---
 
 C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04, 0.0078125, 0.3, 2
@@ -132,7 +117,6 @@ VALUES = {  # what is computed, gamma, what the theory says
         1,
         (1 + 1.5 * halves) * 3 * 0.7 / 0.3 * halves**0.5,
     ),
-    "all levels": (F.ALL_LEVELS, 3, sum((C * 2.0**k) ** 3 for k in range(-60, 8))),
     "1(a), T": (F.CONVEX["T"], 3, CONVEX[0]),
     "1(a), delta": (F.CONVEX["delta"], 3, CONVEX[1]),
     "1(a), sigma": (F.CONVEX["sigma2"], 3, CONVEX[2]),

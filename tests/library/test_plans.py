@@ -163,7 +163,7 @@ def test_a_plan_reads_as_a_bill():
         "multilevel, eps = 0.05",
         "error budget",
         "expected price",
-        "mean at most",
+        "never above",
         "proved",
     ):
         assert word in text

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from mlgd import Hierarchy, Telescope
+from mlgd import Hierarchy, Problem, Telescope
 from mlgd import formulas as F
 from mlgd.examples import biased, rounded
 
@@ -121,7 +121,9 @@ def test_the_closed_form_keeps_its_promise(rate, exponent):
         numbers["gamma"] = rate
     if rate > 2:
         numbers["delta"] = 2.0**-12
-    bound = h.cost(1) + F.value(F.CALL_EXECUTED[F.regime(rate)], **numbers)
+    bound = h.cost(1) + F.value(
+        F.CALL_EXECUTED[Problem(beta=1, d0=1, gamma=rate, c=1).regime], **numbers
+    )
     assert t.expected_cost() <= bound
     assert (
         Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))]).expected_cost()
