@@ -136,7 +136,7 @@ class Hierarchy:
             point = np.empty(0)
         if not (point.ndim and point.size and np.isfinite(point).all()):
             raise ValueError(
-                "a point must be an array of finite real numbers, np.array([x]) for one of them (of "
+                "a point must be an array of finite real numbers, np.array([x]) for one alone (of "
                 f"complex ones, stack real and imaginary parts); got {shown(y)}"
             )
         return point

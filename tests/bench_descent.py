@@ -1,8 +1,9 @@
-"""What one `minimize` step costs beyond the user's own evaluations, beside a hand-written loop doing the same thing.
+"""What one `minimize` step costs beyond the user's own evaluations, beside a hand-written loop.
 
-The levels of this 1000-dimensional problem are a table look-up, so that a run costs its own bookkeeping and nothing
-else. The loop below is what a careful user would write for one plan: numbers drawn in blocks, one evaluation for the
-always-drawn levels, the average updated in place, the price of each level counted. Both return the same point.
+The levels of this 1000-dimensional problem are a table look-up, so that a run costs its own
+bookkeeping and nothing else. The loop below is what a careful user would write for one plan:
+numbers drawn in blocks, one evaluation for the always-drawn levels, the average updated in place,
+the price of each level counted. Both return the same point.
 """
 
 import statistics
@@ -20,7 +21,7 @@ VALUES = np.random.default_rng(0).standard_normal((40, DIMENSION)) / DIMENSION
 
 
 def by_hand(h, y0, p, seed):
-    """The same run without the library: plain descent (uniform or geometric average) or similar triangles."""
+    """The same run without the library: plain descent, averaged, or similar triangles."""
     rng, evaluate, eta = np.random.default_rng(seed), h.evaluate, p.eta
     y, paid = y0.copy(), dict.fromkeys(h.levels, 0.0)
     average, mass = y0.copy(), 0.0
@@ -66,10 +67,8 @@ def by_hand(h, y0, p, seed):
 def measure(method, mu=0.0, folder=None):
     """Medians over interleaved repetitions, in microseconds per step, and their ratio."""
     h = Hierarchy(lambda k, y: VALUES[k], lambda k: 8.0**k, range(1, 40))
-    problem, eps = (
-        Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0, mu=mu),
-        0.0001 if method == "accelerated" else 0.01,
-    )
+    problem = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0, mu=mu)
+    eps = 0.0001 if method == "accelerated" else 0.01
     if method == "rare":  # coarse steps, and a correction in one of a hundred
         p = Plan.by_hand(Telescope(h, [1.0, 0.01, 0.001]), eta=0.1, steps=5000)
     else:
@@ -103,9 +102,8 @@ def main() -> int:
         steps, ours, hand, ratio = measure(method, mu)
         worst = max(worst, ratio)
         kind = "strongly convex" if mu else "convex"
-        print(
-            f"{method:12s} {kind:16s} {steps:5d} steps  minimize {ours:6.1f} us/step  by hand {hand:6.1f}  ratio {ratio:.2f}"
-        )
+        paid = f"minimize {ours:6.1f} us/step  by hand {hand:6.1f}  ratio {ratio:.2f}"
+        print(f"{method:12s} {kind:16s} {steps:5d} steps  {paid}")
     with tempfile.TemporaryDirectory() as folder:
         steps, ours, hand, ratio = measure("rare", folder=folder)
     worst = max(worst, ratio)

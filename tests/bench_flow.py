@@ -1,6 +1,6 @@
-"""What one event of `flow` costs beyond the user's own evaluations, and that it agrees with `minimize`'s tiny steps.
+"""What one event of `flow` costs beyond the user's own evaluations; and it agrees with tiny steps.
 
-Run by `make bench`. The evaluations are made of one copy of the point each, so that nearly all time is the flow's.
+Run by `make bench`. An evaluation is one copy of the point, so that nearly all time is the flow's.
 """
 
 import math
@@ -14,7 +14,7 @@ from mlgd.jumps import proposition_schedule
 
 
 def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, float]:
-    """Time an event of flow and of a hand-written loop that makes the same two evaluations, step and average."""
+    """Time an event of flow, and of a hand-written loop that does the same for it."""
     h = Hierarchy(lambda k, y: 0.01 * y, lambda k: 8.0**k, range(3, 14))
     start = np.full(dimension, 1e-3)
     horizon = 8.0
@@ -35,7 +35,7 @@ def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, floa
 def agreement(
     runs: int = 300, horizon: float = 1.5, eta: float = 1 / 400
 ) -> list[tuple[str, float, float, float]]:
-    """Mean and variance of the final loss, of flow and of the iteration with p = eta rate, with their joint errors."""
+    """Mean and variance of the final loss, of flow and of steps with p = eta rate, joint errors."""
     curvature, rates = np.array([1.0, 3.0]), [12.0, 6.0, 3.0, 1.5]
     h = rounded(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
     start = np.ones(2)
@@ -60,10 +60,11 @@ if __name__ == "__main__":
     print("dimension  rates      flow (us/event)  by hand (us/event)")
     for dimension in (2, 1000):
         for scheduled in (False, True):
-            ours, hand = microseconds_per_event(dimension, scheduled)
-            print(
-                f"{dimension:9d}  {'schedule' if scheduled else 'constant'}  {ours:15.2f}  {hand:18.2f}"
+            kind, paid = (
+                ("constant", "schedule")[scheduled],
+                microseconds_per_event(dimension, scheduled),
             )
+            print(f"{dimension:9d}  {kind}  {paid[0]:15.2f}  {paid[1]:18.2f}")
     print("final loss    flow       tiny steps  joint standard errors apart")
     for name, ours, theirs, error in agreement():
         print(f"{name:10s}  {ours:9.5f}  {theirs:10.5f}  {abs(ours - theirs) / error:10.2f}")

@@ -1,7 +1,7 @@
-"""What `import mlgd` costs, alone and with every public name used, over `import numpy`: medians of interleaved fresh processes.
+"""What `import mlgd` costs, alone and with every name used, over `import numpy`: medians.
 
-Bytecode is cached, as it is for anyone who installs the package: where PYTHONDONTWRITEBYTECODE is set, a checkout is compiled anew
-at every import, and numpy is not.
+Bytecode is cached, as it is for anyone who installs the package: where PYTHONDONTWRITEBYTECODE is
+set, a checkout is compiled anew at every import, and numpy is not.
 """
 
 import os
@@ -18,13 +18,10 @@ STATEMENTS = {"numpy": "import numpy", "mlgd": "import mlgd", "every name": "fro
 def seconds(statement: str, cache: str) -> float:
     """The time of one statement in a fresh process, without the interpreter's own start."""
     script = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
-        "PYTHONPYCACHEPREFIX": cache
-    }
-    command = [sys.executable, "-c", script]
-    return float(
-        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
-    )
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    options = {"capture_output": True, "text": True, "check": True, "env": environment}
+    return float(subprocess.run([sys.executable, "-c", script], **options).stdout)
 
 
 if __name__ == "__main__":
@@ -36,9 +33,7 @@ if __name__ == "__main__":
             [seconds(statement, cache) for statement in STATEMENTS.values()] for _ in range(ROUNDS)
         ]
     numpy, ours, whole = (statistics.median(column) for column in zip(*rounds, strict=True))
-    print(
-        f"over import numpy: import mlgd {ours / numpy:.2f} (bar: 2), with every name used {whole / numpy:.2f}"
-    )
-    print(
-        f"  numpy {1e3 * numpy:.0f} ms, {ROUNDS} interleaved rounds in {time.perf_counter() - started:.0f} s"
-    )
+    used = f"with every name used {whole / numpy:.2f}"
+    print(f"over import numpy: import mlgd {ours / numpy:.2f} (bar: 2), {used}")
+    spent = time.perf_counter() - started
+    print(f"  numpy {1e3 * numpy:.0f} ms, {ROUNDS} interleaved rounds in {spent:.0f} s")

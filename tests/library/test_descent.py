@@ -225,73 +225,52 @@ def test_divergence_returns_the_start_and_says_so(method, with_loss):
         assert r.fun == case.excess(START)
 
 
-@pytest.mark.parametrize("method", ["fixed", "accelerated"])
-@pytest.mark.parametrize("fault", ["nan", "shape", "raise"])
-@pytest.mark.parametrize("calls", [1, 2, 500])
-def test_a_level_that_fails_on_the_way_is_named_with_its_step_and_nothing_is_lost(
-    method, fault, calls
-):
-    case, p, h = setting(method)
-    p = replace(p, stages=(replace(p.stages[0], steps=1003, sigma=0.0),))
-    outputs, made = [], 0
-
-    def evaluate(k, y):
-        nonlocal made
-        made += 1
-        if made <= calls:
-            return h.evaluate(k, y)
-        if fault == "raise":
-            raise ZeroDivisionError("mine")
-        return np.full(4, np.nan) if fault == "nan" else np.zeros(5)
-
-    minimize(h, START, p, callback=lambda s: outputs.append(s.output))
-    r = minimize(replace(h, evaluate=evaluate), START, p, loss=case.excess)
-    assert (r.status, r.success, r.nit, r.promise) == ("failed", False, calls, "none")
-    level = h.level_for(p.stages[0].delta)
-    assert r.message.startswith(f"step {calls + 1}: level {level} ")
-    assert isinstance(r.error, LevelError)
-    assert r.error.level == level
-    assert isinstance(r.error.__cause__, ZeroDivisionError) == (fault == "raise")
-    assert np.array_equal(r.y, outputs[calls - 1])
-    assert r.fun == case.excess(r.y)
-    assert r.nfev == calls + 1 == made  # what failed was paid for
-    assert r.cost == h.cost(level) * made
-
-
-def interrupted(h, number, error=KeyboardInterrupt):
-    """The hierarchy, with an exception in one evaluation."""
+def failing(h, number, fault):
+    """The hierarchy, with a fault in one evaluation: an exception, or what it returns."""
     calls = 0
 
     def evaluate(k, y):
         nonlocal calls
         calls += 1
-        if calls == number:
-            raise error
-        return h.evaluate(k, y)
+        if calls == number and isinstance(fault, type):
+            raise fault("mine")
+        return fault if calls == number else h.evaluate(k, y)
 
     return replace(h, evaluate=evaluate)
+
+
+@pytest.mark.parametrize("method", ["fixed", "accelerated"])
+@pytest.mark.parametrize("fault", [np.full(4, np.nan), np.zeros(5), ZeroDivisionError])
+@pytest.mark.parametrize("calls", [1, 2, 500])
+def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, fault, calls):
+    case, p, h = setting(method)
+    p = replace(p, stages=(replace(p.stages[0], steps=1003, sigma=0.0),))
+    seen, level = [], h.level_for(p.stages[0].delta)
+    minimize(h, START, p, callback=seen.append)
+    r = minimize(failing(h, calls + 1, fault), START, p, loss=case.excess)
+    assert (r.status, r.success, r.nit, r.promise) == ("failed", False, calls, "none")
+    assert r.message.startswith(f"step {calls + 1}: level {level} ")
+    assert isinstance(r.error, LevelError)
+    assert r.error.level == level
+    assert isinstance(r.error.__cause__, ZeroDivisionError) == isinstance(fault, type)
+    assert np.array_equal(r.y, seen[calls - 1].output)
+    assert r.fun == case.excess(r.y)
+    assert (r.nfev, r.cost) == (calls + 1, h.cost(level) * (calls + 1))  # what failed was paid for
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
 def test_an_interrupt_reaches_the_caller_with_the_result_on_it(method):
     case, p, h = setting(method)
-    whole, began = [], []
-    minimize(h, START, p, rng=4, callback=lambda s: whole.append(s.output))
-
-    def all_seeds():
-        for seed in (4, 5):
-            began.append(seed)
-            minimize(interrupted(h, 25), START, p, rng=seed, loss=case.excess)
-
+    seen = []
+    minimize(h, START, p, rng=4, callback=seen.append)
     with pytest.raises(KeyboardInterrupt) as caught:
-        all_seeds()
-    assert began == [4]  # a loop over seeds stops
+        minimize(failing(h, 25, KeyboardInterrupt), START, p, rng=4, loss=case.excess)
     r = caught.value.result
     assert (r.status, r.success) == ("stopped", False)
     assert f"step {r.nit}" in r.message
     assert 0 < r.nit < p.steps
     assert r.trace.step[-1] == r.nit
-    assert np.array_equal(r.y, whole[r.nit - 1])  # the output of the last whole step
+    assert np.array_equal(r.y, seen[r.nit - 1].output)  # that of the last whole step
 
 
 @pytest.mark.parametrize("where", ["callback", "loss"])
@@ -432,9 +411,8 @@ def test_a_buffer_that_is_used_again_and_points_that_are_kept_do_no_harm(method)
 def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     _, p, h = setting(method)
     calls = []
-    r = minimize(
-        replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y)), START, p, rng=1
-    )
+    counted = replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y))
+    r = minimize(counted, START, p, rng=1)
     assert {k: calls.count(k) for k in h.levels} == r.evaluations
     assert r.nfev == len(calls)
     assert r.cost == pytest.approx(sum(map(h.cost, calls)))
