@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from mlgd.experiment.frontier import across_seeds
 from mlgd.experiment.tables import COMMON, PAPER_COSTS, Findings, spread
 
+from . import figures
 from .figures import BLUE, GREEN, GREY, ORANGE, PURPLE, band, slope, style
 
 LAW = {"color": GREEN, "linestyle": "-.", "linewidth": 2.0}
@@ -28,7 +29,7 @@ METHODS = {  # label, colour, line, marker
 def panels(height: float = 3.8) -> Iterator[tuple[Axes, Axes]]:
     """Two panels side by side in the book's style, shown at the end."""
     with style():
-        yield plt.subplots(1, 2, figsize=(10.5, height), layout="constrained")[1]
+        yield figures.panels(height, 10.5)
         plt.show()
 
 
@@ -92,5 +93,5 @@ def frozen(found: Findings, exponents: Mapping[str, np.ndarray]) -> None:
             two.axhline(height, **LAW)
             two.text(1.42, height + 0.05, text, color=GREEN)
         two.set(xlim=(-0.4, 1.65), ylabel="exponent against the excess loss")
-        two.set_title("Frozen, they come most of the way to the theorem's")
+        two.set_title("Frozen: most of the way to the theorem's")
         two.set_xticks(range(len(exponents)), list(exponents))
