@@ -1,4 +1,4 @@
-"""Measuring a hierarchy: bias, increment and price of each level, the law they follow, what to mend.
+"""Measuring a hierarchy: bias, increment and price of each level, their law, what to mend.
 
 Levels are deterministic, so nothing is sampled: one evaluation per level and point, and every
 number is exact there.
@@ -23,7 +23,7 @@ NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Mont
 
 @dataclass(frozen=True)
 class Law:
-    """log2 error = const - slope log2 price over the levels number `used`, and a range of slopes."""
+    """log2 error = const - slope log2 price over the levels number `used`; a range of slopes."""
 
     slope: float
     low: float
@@ -86,11 +86,9 @@ class Audit:
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The same levels, with measured accuracies; without a reference the tail is added."""
-        accuracy = self.bias.copy()
-        if not self.referred:
-            alone = len(self.levels) == 1
-            own = self.of.accuracy(self.levels[-1]) if alone else self.increment[-1] * self.tail
-            accuracy += own
+        alone, own = len(self.levels) == 1, self.increment[-1] * self.tail
+        own = self.of.accuracy(self.levels[-1]) if alone else own
+        accuracy = self.bias + (not self.referred) * own
         accuracy = np.maximum(accuracy, max(1e-16 * self.increment[0], 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # no level is worse than finer ones
         return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
@@ -98,11 +96,11 @@ class Audit:
     def problem(
         self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0
     ) -> Problem:
-        """A Problem with the measured gamma, c and first level; the rest given, or constants(h, y0)."""
+        """A Problem with the measured gamma, c and first level; scale: constants(h, y0)."""
         if not self.gamma > 0:
             raise ValueError(
-                "this audit found no rate gamma (the error does not fall with the price): mend what "
-                "its warnings say, or give Problem a gamma and c that you know"
+                "this audit found no rate gamma (the error does not fall with the price): mend "
+                "what its warnings say, or give Problem a gamma and c that you know"
             )
         if scale is not None and (beta, d0, mu) == (None, None, 0.0):
             beta, d0, mu = (getattr(scale, name, None) for name in ("beta", "d0", "mu"))
@@ -166,10 +164,10 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
 def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Law:
     """How error falls with price, over the finest run of usable levels that one line may carry.
 
-    Log error, which scatters, is regressed on log price, which is known; one number per level, since
-    points share their samples. Coarse levels are left out only if the finer ones, four at least,
-    predict something else by twice Student's quantile, never for a better R2. Where a parabola fits
-    significantly better, the range goes on to its slope at the fine end.
+    Log error, which scatters, is regressed on log price, which is known; one number per level,
+    since points share their samples. Coarse levels are left out only if the finer ones, four at
+    least, predict something else by twice Student's quantile, never for a better R2. Where a
+    parabola fits significantly better, the range goes on to its slope at the fine end.
     """
     from scipy import stats
 
@@ -214,7 +212,7 @@ def beyond(ratio: float, cosine: float) -> float:
     Errors e_k = ratio^k u_k of one size whose directions have correlation rho^j over j levels make
     increments with the cosine (rho (1 + r^2) - r (1 + rho^2))/(1 + r^2 - 2 rho r): solved for rho.
 
-    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.4), 9)  # one direction; their own, 1/sqrt(5)
+    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.4), 9)  # one direction; their own
     (1.0, 0.447213595)
     """
     half = (1 + ratio**2) / 2 + cosine * ratio
@@ -243,9 +241,8 @@ def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
 def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:
     value = np.asarray(reference(y.copy()), float)
     if value.shape != y.shape or not np.isfinite(value).all():
-        raise ValueError(
-            f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}"
-        )
+        said = f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}"
+        raise ValueError(said)
     return value
 
 

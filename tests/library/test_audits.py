@@ -24,7 +24,7 @@ def test_audit_reads_the_rate_and_names_the_regime(name, reference, rate):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_audit_reads_the_prefactor(name):
-    """Bias 2^-k x at price (c 2^k)^gamma: the law's c is c x, at most c, and the price law is met at the finest level."""
+    """Bias 2^-k x at price (c 2^k)^gamma: the law's c is c x, at most c."""
     report = audit(FAMILIES[name](gradient, 3.0, 0.5, range(2, 14)), POINTS, reference=gradient)
     assert 0.2 < report.c <= 0.52
     predicted = (report.c / report.bias[-1]) ** report.gamma
@@ -75,71 +75,63 @@ def test_a_plateau_is_recognised_and_left_out():
     )
 
 
-def test_each_warning_has_its_cause_and_its_remedy():
-    zero = lambda y: 0.0 * y  # noqa: E731
+def changed(values, **at):
+    """A list with some entries changed, named by their index: i5=..."""
+    return [at.get(f"i{i}", value) for i, value in enumerate(values)]
+
+
+HALVES, PRICES = [2.0**-k for k in range(10)], [8.0**k for k in range(10)]
+NOISE = np.random.default_rng(0).uniform(0.5, 1.0, 10).tolist()
+FAR = made(HALVES, PRICES, gradient=lambda y: 100.0 * y)
+WIDE = alternating(lambda y: 0.0 * y, 3.0, 1.0, range(1, 9))
+WIDE = Hierarchy(WIDE.evaluate, WIDE.cost, WIDE.levels, lambda k: 0.5 * 2.0**-k)
+BOAST = made(HALVES, PRICES, accuracy=lambda k: 0.3 * 2.0**-k)
+WARNINGS = {  # the cause and its remedy: a ladder, its truth at y
+    "levels [5] do not improve on the one before: drop them": (
+        made(changed(HALVES, i5=HALVES[4] * 1.01), PRICES),
+        0.0,
+    ),
+    "the price does not grow at levels [4]: drop": (
+        made(HALVES, changed(PRICES, i4=PRICES[3])),
+        0.0,
+    ),
+    "levels [8, 9] are exact to rounding: stop the ladder": (
+        made(changed(HALVES, i8=0.0, i9=0.0), PRICES),
+        0.0,
+    ),
+    "no line carries the fit": (made(NOISE, PRICES), 0.0),
+    "do not plan with gamma": (made(NOISE, PRICES), 0.0),
+    "the bias exceeds the declared accuracy at levels": (BOAST, 0.0),
+    "increments break their law at levels": (WIDE, None),
+    "draw it always (a telescope's default), in a descent with probability at least 4 beta eta": (
+        FAR,
+        100.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WARNINGS)
+def test_each_warning_has_its_cause_and_its_remedy(words):
+    h, slope = WARNINGS[words]
+    reference = None if slope is None else lambda y: slope * y
     y = [np.ones(2), np.zeros(2)]
-    halves = [2.0**-k for k in range(10)]
-    prices = [8.0**k for k in range(10)]
-    clean = audit(made(halves, prices), y, reference=zero)
-    assert clean.warnings == ()
-    assert clean.regime == "HTMC"
-
-    worse = halves.copy()
-    worse[5] = worse[4] * 1.01
-    assert warned(
-        audit(made(worse, prices), y, reference=zero),
-        "levels [5] do not improve on the one before: drop them",
-    )
-
-    flat_price = prices.copy()
-    flat_price[4] = flat_price[3]
-    assert warned(
-        audit(made(halves, flat_price), y, reference=zero),
-        "the price does not grow at levels [4]: drop",
-    )
-
-    exact = [*halves[:8], 0.0, 0.0]
-    assert warned(
-        audit(made(exact, prices), y, reference=zero),
-        "levels [8, 9] are exact to rounding: stop the ladder",
-    )
-
-    noise = np.random.default_rng(0).uniform(0.5, 1.0, 10)
-    report = audit(made(list(noise), prices), y, reference=zero)
-    assert warned(report, "no line carries the fit")
-    assert warned(report, "do not plan with gamma")
-
-    boast = made(halves, prices, accuracy=lambda k: 0.3 * 2.0**-k)
-    assert warned(
-        audit(boast, y, reference=zero), "the bias exceeds the declared accuracy at levels"
-    )
-    wide = alternating(zero, 3.0, 1.0, range(1, 9))
-    small = Hierarchy(wide.evaluate, wide.cost, wide.levels, lambda k: 0.5 * 2.0**-k)
-    assert warned(audit(small, y), "increments break their law at levels")
-
-    far = made(halves, prices, gradient=lambda y: 100.0 * y)
-    report = audit(far, y, reference=lambda y: 100.0 * y)
-    assert warned(
-        report,
-        "draw it always (a telescope's default), in a descent with probability at least 4 beta eta",
-    )
+    assert warned(audit(h, y, reference), words)
+    assert audit(made(HALVES, PRICES), y, lambda y: 0.0 * y).warnings == ()
 
 
 def test_levels_that_do_not_improve_are_looked_for_where_it_means_something():
-    """Against a reference from the second level on; among increments from the third, whose predecessor is one."""
+    """Against a reference from the second level on; among increments from the third."""
     zero, y = (lambda y: 0.0 * y), [np.ones(2)]
     prices = [8.0**k for k in range(6)]
     assert warned(
         audit(made([0.5, 0.6, 0.1, 0.05, 0.02, 0.01], prices), y, reference=zero),
         "levels [1] do not",
     )
-    growing = made(
-        [0.1, 0.5, 0.05, 0.02, 0.01, 0.005], prices
-    )  # increments 0.1 (the level itself), 0.4, 0.45, ...
+    # increments 0.1 (the level itself), 0.4, 0.45, ...
+    growing = made([0.1, 0.5, 0.05, 0.02, 0.01, 0.005], prices)
     assert warned(audit(growing, y), "levels [2] do not improve")
-    first = made(
-        [0.1, 0.5, 0.4, 0.35, 0.33, 0.32], prices
-    )  # increments 0.1, 0.4, 0.1, 0.05, ...: only the first grows
+    # increments 0.1, 0.4, 0.1, 0.05, ...: only the first grows
+    first = made([0.1, 0.5, 0.4, 0.35, 0.33, 0.32], prices)
     assert not warned(audit(first, y), "do not improve")
 
 
@@ -165,7 +157,7 @@ def test_too_few_levels_say_so():
     )
 
 
-# --- the rate's range covers -------------------------------------------------------------------------------
+# --- the rate's range covers ---
 
 
 def subset_means(rng, d, levels, nested, points):
@@ -192,7 +184,7 @@ def subset_means(rng, d, levels, nested, points):
     ("d", "levels"), [(3, range(6)), (20, range(5)), (20, range(9)), (300, range(7))]
 )
 def test_the_range_of_gamma_covers(d, levels, reference, nested):
-    """At least 90 seeds of 100 cover 2, and a regime that is named is the right one nearly always."""
+    """At least 90 seeds of 100 cover 2, and a regime that is named is nearly always right."""
     rng = np.random.default_rng([7, d, len(levels), nested, reference is None])
     points = list(rng.standard_normal((3, d)))
     reports = [
@@ -219,7 +211,7 @@ def test_noise_does_not_hide_a_rate_far_from_two(rate):
 
 @pytest.mark.parametrize("d", [5, 40])
 def test_the_range_covers_on_nested_subsets_of_data(d):
-    """Logistic gradients over the first 4^k rows: the coarsest levels, of one row and of four, scatter far more."""
+    """Logistic gradients over the first 4^k rows: the coarsest levels scatter far more."""
     covered = named = 0
     for seed in range(100):
         rng = np.random.default_rng([11, d, seed])
@@ -251,7 +243,7 @@ def test_a_line_that_bends_is_not_believed(reference):
     assert report.regime == "HTMC"
 
 
-# --- what carries on ---------------------------------------------------------------------------------------
+# --- what carries on ---
 
 
 def test_the_measured_accuracies_are_declared():
@@ -261,9 +253,8 @@ def test_the_measured_accuracies_are_declared():
     np.testing.assert_allclose(
         [told.accuracy(k) for k in h.levels], [2.0**-k for k in h.levels], rtol=1e-9
     )
-    blind = audit(
-        boast, POINTS[:3]
-    ).hierarchy  # the finest level's own error from increments that alternate in sign
+    # the finest level's own error from increments that alternate in sign
+    blind = audit(boast, POINTS[:3]).hierarchy
     declared = np.array([blind.accuracy(k) for k in h.levels])
     truth = np.array([2.0**-k for k in h.levels])
     assert (declared >= truth).all()
@@ -293,13 +284,7 @@ def test_the_report_becomes_a_problem():
 def test_a_vector_is_one_point():
     seen = []
     h = Hierarchy(lambda k, y: seen.append(y.shape) or y + 2.0**-k, lambda k: 8.0**k, range(3))
-    for given in (
-        np.zeros(3),
-        [0.0, 1.0, 2.0],
-        [np.float64(0), 1, 2],
-        np.zeros((1, 3)),
-        [np.zeros(3)],
-    ):
+    for given in (np.zeros(3), [0.0, 1.0, 2.0], [np.float64(0), 1, 2], np.zeros((1, 3))):
         assert len(audit(h, given).points) == 1
     assert set(seen) == {(3,)}
     assert len(audit(h, np.zeros((2, 3))).points) == 2

@@ -1,4 +1,4 @@
-"""The formulas against independent expressions: the paper's table, its constants, and what the plan relies on."""
+"""The formulas against independent expressions: the paper's table and its constants."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from mlgd import formulas as F
 from mlgd.formulas import beta, d0, eps, gamma, mu
 
-# Table 1 of the paper, typed by hand as floats' functions of (gamma, beta, mu, d0, eps), without sympy.
+# Table 1 of the paper, typed by hand as functions of (gamma, beta, mu, d0, eps), without sympy.
 TABLE = {
     ("deterministic", "any", "convex"): lambda g, b, m, r, e: r ** (g + 2) * b * e ** -(g + 1),
     ("deterministic", "any", "strong"): lambda g, b, m, r, e: (m * e) ** (-g / 2) * (b / m),
@@ -38,11 +38,9 @@ TABLE = {
         (m * e) ** (-g / 2) * (b / m) ** ((g - 2) / 4)
     ),
 }
-POINTS = [
-    (7.0, 0.3, 1.7, 0.01),
-    (0.9, 0.02, 0.4, 0.003),
-    (31.0, 2.0, 5.0, 0.7),
-]  # beta, mu, d0, eps
+# beta, mu, d0, eps
+POINTS = [(7.0, 0.3, 1.7, 0.01), (0.9, 0.02, 0.4, 0.003), (31.0, 2.0, 5.0, 0.7)]
+RATES = {"any": (0.5, 2.0, 5.0), "ETMC": (0.4, 1.0, 1.9), "MC": (2.0,), "HTMC": (2.1, 3.0, 8.0)}
 
 
 @pytest.fixture(scope="module")
@@ -57,26 +55,13 @@ def test_the_table_has_fourteen_cells(cells):
 
 @pytest.mark.parametrize("key", TABLE, ids="-".join)
 def test_a_cell_is_the_papers(cells, key):
-    rates = {
-        "any": (0.5, 2.0, 5.0),
-        "ETMC": (0.4, 1.0, 1.9),
-        "MC": (2.0,),
-        "HTMC": (2.1, 3.0, 8.0),
-    }[key[1]]
-    for g in rates:
+    for g in RATES[key[1]]:
         for b, m, r, e in POINTS:
             ours = cells[key].subs({gamma: g, beta: b, mu: m, d0: r, eps: e})
             assert float(ours) == pytest.approx(TABLE[key](g, b, m, r, e), rel=1e-9)
 
 
-def test_a_wrong_cell_would_be_noticed(cells):
-    key = ("gd", "HTMC", "convex")
-    b, m, r, e = POINTS[0]
-    ours = float(cells[key].subs({gamma: 3, beta: b, mu: m, d0: r, eps: e}))
-    assert ours != pytest.approx(TABLE["accelerated", "HTMC", "convex"](3, b, m, r, e), rel=1e-3)
-
-
-# --- values at one point, obtained another way: where a formula is a sum, a root or an integral, that is taken ---
+# --- values at one point, obtained another way: as a sum, a root or an integral ---
 
 C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04, 0.0078125, 0.3, 2
 STEPS, N, J, HORIZON, TIME = 50, 4, 1.7, 9.0, 4.0
@@ -181,9 +166,8 @@ def test_a_formula_has_its_value(name):
 
 def test_value_takes_ascii_names_and_says_what_is_missing():
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0) == pytest.approx(16)
-    assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0, eps=7.0) == pytest.approx(
-        16
-    )  # one set of numbers for several
+    # one set of numbers for several
+    assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0, eps=7.0) == pytest.approx(16)
     with pytest.raises(TypeError, match="the formula needs c, gamma, first; missing: first"):
         F.value(F.FIRST, c=0.5, gamma=2.0)
     with pytest.raises(
@@ -195,10 +179,5 @@ def test_value_takes_ascii_names_and_says_what_is_missing():
 
 
 def test_order_drops_the_constant_only():
-    assert (
-        sp.simplify(
-            F.order(7 * 4**gamma * d0**gamma * eps ** (-gamma / 2))
-            - d0**gamma * eps ** (-gamma / 2)
-        )
-        == 0
-    )
+    kept = d0**gamma * eps ** (-gamma / 2)
+    assert sp.simplify(F.order(7 * 4**gamma * kept) - kept) == 0

@@ -1,4 +1,4 @@
-"""Plans: budgets close, prices are what runs pay and no more than they were, and each promise says what it is."""
+"""Plans: budgets close, prices are what runs pay, and each promise says what it is."""
 
 import json
 import math
@@ -127,17 +127,11 @@ def test_a_schedule_of_more_steps_than_fit_into_a_machine_integer():
     assert bill.budget.total <= 1e-3 * (1 + 1e-9)
 
 
-def test_near_two_the_bound_is_not_absurd():
-    for gamma in (math.nextafter(2, 0), math.nextafter(2, 3), 2 + 1e-6):
-        problem = Problem(beta=1.0, d0=1.0, gamma=gamma, c=1.0)
-        assert plan(problem, 0.05).cost_bound <= 3 * plan(problem, 0.05, "fixed").expected_cost
-
-
 @pytest.mark.parametrize("method", ["multilevel", "scheduled"])
 @pytest.mark.parametrize("mu", [0.0, 0.05])
 @pytest.mark.parametrize("c", [1.0, 2.0**-8])
 def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(method, mu, c):
-    """gamma = 3: as printed where that is enough, else with probability 4 beta eta; the variance stays that of lemma Z."""
+    """gamma = 3: as printed where that is enough, else with probability 4 beta eta."""
     problem = Problem(beta=1.0, mu=mu, d0=1.0, gamma=3.0, c=c)
     if method not in methods_for(problem):
         return
@@ -159,14 +153,8 @@ def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(m
 
 def test_a_plan_reads_as_a_bill():
     text = str(plan(CONVEX, 0.05))
-    for word in (
-        "multilevel, eps = 0.05",
-        "error budget",
-        "expected price",
-        "never above",
-        "proved",
-    ):
-        assert word in text
+    words = "multilevel, eps = 0.05|error budget|expected price|never above|proved"
+    assert all(word in text for word in words.split("|"))
     assert "already has loss at most eps" in str(plan(CONVEX, 9.0))
     assert "already" not in str(plan(CONVEX, 8.9))
 
@@ -201,7 +189,7 @@ START = np.ones(4)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("mu", [0.0, 0.02])
 def test_a_plan_on_a_ladder_keeps_its_promise_and_its_bill(name, method, mu):
-    """Thirty-two runs: the mean paid within four standard errors of the bill, mean loss below eps, never above the bound."""
+    """Thirty-two runs: the mean paid within four standard errors, never above the bound."""
     h, problem = LADDERS[name], replace(PROBLEM, mu=mu)
     if method not in methods_for(problem):
         return
@@ -236,7 +224,7 @@ FROZEN = json.loads((Path(__file__).parent / "prices.json").read_text(encoding="
 
 @pytest.mark.parametrize("seed", range(20))
 def test_prices_are_no_higher_than_they_were(seed):
-    """Twenty random problems, every method, on the ideal ladder and on another: at most 1.02 times the frozen price."""
+    """Twenty random problems, every method, two ladders: at most 1.02 times the frozen price."""
     problem, eps, h = random_case(seed)
     for method in methods_for(problem):
         for on in (None, h):
@@ -253,7 +241,7 @@ def test_prices_are_no_higher_than_they_were(seed):
 
 
 def test_the_budget_is_that_of_the_one_step_lemma():
-    """Part (b) by hand: weights rho^-t, Young's share s from the growth; part (a) where there is little mu."""
+    """Part (b) by hand, Young's share s from the growth; part (a) where there is little mu."""
     bill = plan(PROBLEM, 0.05, on=LADDERS["uneven"])
     eta, mu = 0.25, 0.02
     s = 1 - (1 - 1 / bill.growth) / (eta * mu)
@@ -280,12 +268,6 @@ def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is(
     assert plan(PROBLEM, 1e-9, on=exact).budget.total <= 1e-9 * (1 + 1e-9)
 
 
-def test_a_looser_target_costs_less():
-    targets = (0.01, 0.03, 0.1, 0.3)
-    prices = [plan(PROBLEM, eps, on=LADDERS["uneven"]).expected_cost for eps in targets]
-    assert all(a > b for a, b in pairwise(prices))
-
-
 def test_a_level_serves_an_accuracy_that_it_has_up_to_rounding():
     unit = Problem(beta=1.0, d0=1.0, gamma=3, c=1)
     delta = plan(unit, 0.1, "accelerated").delta
@@ -309,7 +291,7 @@ def test_measured_inputs_make_an_estimate():
 
 
 def test_a_report_brings_its_own_increments():
-    """Levels that agree much better than their accuracies say: the plan draws the fine ones hardly ever."""
+    """Levels that agree better than their accuracies say: fine ones are hardly ever drawn."""
     h = LADDERS["dyadic"]
     values = {k: (EIGENVALUES * START + 1e-6 * k)[None] for k in h.levels}
     report = SimpleNamespace(hierarchy=h, values=values)

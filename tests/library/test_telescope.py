@@ -1,4 +1,4 @@
-"""mlgd.telescope: every sum over draws is enumerated, and the optimum is checked against its own conditions."""
+"""The telescope: sums over draws are enumerated, the optimum is compared with brute force."""
 
 import math
 from itertools import combinations, pairwise, product
@@ -17,7 +17,7 @@ RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
 
 
 def table(values, prices):
-    """A hierarchy whose levels are the rows of a table, for tests that want arbitrary increments."""
+    """A hierarchy whose levels are the rows of a table."""
     rows, first = np.asarray(values, float), 3
     levels = range(first, first + len(prices))
     return Hierarchy(lambda k, y: rows[k - first], list(prices), levels)
@@ -81,13 +81,9 @@ def test_the_prefix_is_one_evaluation():
 
 
 def test_a_draw_is_a_draw_of_the_generator():
-    h = rounded(lambda y: y, 3.0, 1.0, range(1, 6))
-    t = Telescope(h, {1: 1.0, 2: 0.5, 3: 0.25})
-    one, two = t.draw(np.ones(2), 5), t.draw(np.ones(2), 5)
-    np.testing.assert_array_equal(one.value, two.value)
-    assert one.levels == two.levels
-    values = {draw.cost for draw in (t.draw(np.ones(2), seed) for seed in range(50))}
-    assert len(values) > 1
+    t = Telescope(rounded(lambda y: y, 3.0, 1.0, range(1, 6)), {1: 1.0, 2: 0.5, 3: 0.25})
+    np.testing.assert_array_equal(t.draw(np.ones(2), 5).value, t.draw(np.ones(2), 5).value)
+    assert len({t.draw(np.ones(2), seed).cost for seed in range(50)}) > 1
 
 
 def test_nothing_drawn_is_zero():
@@ -98,7 +94,7 @@ def test_nothing_drawn_is_zero():
     assert draw.levels == ()
 
 
-# --- the closed form ---------------------------------------------------------------------------------------
+# --- the closed form ---
 
 
 def worst(rate, finest, offset=100.0):
@@ -125,10 +121,8 @@ def test_the_closed_form_keeps_its_promise(rate, exponent):
         F.CALL_EXECUTED[Problem(beta=1, d0=1, gamma=rate, c=1).regime], **numbers
     )
     assert t.expected_cost() <= bound
-    assert (
-        Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))]).expected_cost()
-        <= bound
-    )
+    best = Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))])
+    assert best.expected_cost() <= min(bound, t.expected_cost() * (1 + 1e-9))
 
 
 @pytest.mark.parametrize("rate", [1.0, 2.0, 3.0])
@@ -154,6 +148,7 @@ def test_sigma_zero_is_the_fixed_level():
     t = Telescope.for_accuracy(worst(3.0, 8), 2.0**-6, 0.0, 3.0)
     assert (t.p == 1).all()
     assert t.levels[-1] == 6
+    assert (Telescope.cheapest(worst(2.0, 4), 0.0, [1.0, 1.0, 1.0, 1.0]).p == 1).all()
 
 
 def test_another_ladder_gets_the_same_guarantee():
@@ -173,7 +168,7 @@ def test_another_ladder_gets_the_same_guarantee():
 @pytest.mark.parametrize("unit", [1.0, 1e6])
 @pytest.mark.parametrize("sigma", [1e-8, 3e-9])
 def test_small_accuracies_are_not_taken_for_a_dyadic_ladder(unit, sigma):
-    """Levels 27 to 29 with accuracies within 1e-8 of 2^-k: the closed form would give hundreds of sigma^2."""
+    """Levels 27 to 29, accuracies within 1e-8 of 2^-k: not the closed form's ladder."""
     accuracy = {27: 1.7e-8 * unit, 28: 1.3e-8 * unit, 29: 1e-10 * unit}
     error = {27: 0.0, 28: 1.3e-8 * unit, 29: -1e-10 * unit}
     h = Hierarchy(lambda k, y: y + error[k], lambda k: 8.0 ** (k - 27), (27, 28, 29), accuracy.get)
@@ -181,11 +176,11 @@ def test_small_accuracies_are_not_taken_for_a_dyadic_ladder(unit, sigma):
     assert t.variance(np.zeros(1)) <= (sigma * unit) ** 2 * (1 + 1e-9)
 
 
-# --- the exact optimum -------------------------------------------------------------------------------------
+# --- the exact optimum ---
 
 
 def every_telescope(prices, norms, variance):
-    """The optimum by brute force: every choice of levels, and on each a search over how the variance is shared out."""
+    """By brute force: every choice of levels, on each a search over how variance is shared."""
     last, total = len(prices) - 1, np.cumsum(norms)
 
     def price(p, chain):
@@ -219,7 +214,7 @@ def every_telescope(prices, norms, variance):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_other_telescope_is_cheaper(seed):
-    """Brute force over levels and probabilities, on ladders with dear and vain levels among them."""
+    """Brute force, on ladders with dear and vain levels among them."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
     prices = np.sort(2.0 ** (rng.uniform(0.3, 5) * np.arange(n)) * np.exp(0.3 * rng.normal(size=n)))
@@ -238,7 +233,7 @@ def test_no_other_telescope_is_cheaper(seed):
 
 @pytest.mark.parametrize("rate", [1.0, 1.5, 2.0, 4.0])
 def test_no_other_levels_are_cheaper_where_signs_alternate(rate):
-    """Odd and even levels are two valleys here: every choice of levels is tried, each with its best probabilities."""
+    """Odd and even levels are two valleys here: every choice of levels is tried."""
     k = np.arange(1, 8)
     h = Hierarchy(lambda k, y: y, 2.0 ** (rate * k), k)
     apart = np.abs(np.subtract.outer((-1.0) ** k * 2.0**-k, (-1.0) ** k * 2.0**-k))
@@ -256,12 +251,11 @@ def test_no_other_levels_are_cheaper_where_signs_alternate(rate):
 
 
 def test_an_evaluation_shared_by_two_increments_is_charged_once_in_the_optimum():
-    """gamma = 1, levels 1 to 6, sigma = 1/16: paid in pairs the optimum would be the finest level alone, 64."""
+    """gamma = 1, sigma = 1/16: paid in pairs the optimum would be the finest level alone, 64."""
     h = biased(lambda y: y, 1.0, 1.0, range(1, 7), alternate=True)
     t = Telescope.cheapest(h, 1 / 16, [3 * 2.0**-k for k in range(1, 7)])
-    assert t.expected_cost() == pytest.approx(
-        32 + 64 * 0.36, rel=1e-3
-    )  # (1/0.36 - 1)(3/64)^2 = 1/256
+    # (1/0.36 - 1)(3/64)^2 = 1/256
+    assert t.expected_cost() == pytest.approx(32 + 64 * 0.36, rel=1e-3)
     assert t.variance(np.zeros(1)) <= 1 / 256 * (1 + 1e-12)
 
 
@@ -269,15 +263,14 @@ def test_a_level_in_vain_is_left_out():
     h = table(np.zeros((4, 1)), [1.0, 30.0, 33.0, 1000.0])
     assert Telescope.cheapest(h, 1.0, [1.0, 1.0, 0.0, 0.5]).levels[1] != 5
     square = [[0, 1.0, 0.1, 0.1], [0, 0, 1.0, 1.0], [0, 0, 0, 0.02], [0, 0, 0, 0]]
-    assert (
-        4 not in Telescope.cheapest(h, 0.1, square).levels
-    )  # the second level is further off than the first
+    # the second level is further off than the first
+    assert 4 not in Telescope.cheapest(h, 0.1, square).levels
 
 
 @pytest.mark.parametrize("finest", [12, 40])
 @pytest.mark.parametrize("rate", RATES)
 def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
-    """The price of one call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2.
+    """One call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2.
 
     On the deep ladder probabilities go down to 2^-100: nothing may floor them.
     """
@@ -291,19 +284,6 @@ def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
         assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
 
 
-@pytest.mark.parametrize("finest", [12, 25, 40])
-@pytest.mark.parametrize("rate", RATES)
-def test_the_optimum_is_never_dearer_than_the_closed_form(rate, finest):
-    h = worst(rate, finest)
-
-    for exponent in range(-finest, 1, 4):
-        closed = Telescope.for_accuracy(h, 2.0**-finest, 2.0**exponent, rate)
-        best = Telescope.cheapest(
-            h, 2.0**exponent, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
-        )
-        assert best.expected_cost() <= closed.expected_cost() * (1 + 1e-9)
-
-
 def test_a_vanishing_increment_costs_nothing_and_stays_unbiased():
     h = table([[1.0], [1.0], [3.0]], [1.0, 10.0, 1000.0])
     t = Telescope.cheapest(h, 1.0, [1.0, 0.0, 2.0])
@@ -311,8 +291,3 @@ def test_a_vanishing_increment_costs_nothing_and_stays_unbiased():
     end = Telescope.cheapest(h, 1.0, [1.0, 2.0, 0.0])
     assert end.levels[-1] == 5
     assert 0 < end.p[-1] < 1e-9
-
-
-def test_no_noise_allowed_is_the_finest_level():
-    t = Telescope.cheapest(worst(2.0, 4), 0.0, [1.0, 1.0, 1.0, 1.0])
-    assert (t.p == 1).all()
