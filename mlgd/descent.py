@@ -78,7 +78,7 @@ def minimize(
     coins = rng.bit_generator.state
     if plan is None:
         bill.open(h.levels[0], start)
-        state = Climb(start, seed=int(rng.integers(2**32)))
+        state = Climb(start)
         run = Run(bill, state, loss, callback, scale=math.inf)
     else:
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder

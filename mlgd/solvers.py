@@ -1,13 +1,13 @@
-"""Solvers on one level, from gradients alone: L-BFGS that keeps its pairs, Nesterov's method, and curvature by Lanczos.
+"""Solvers on one level, from gradients alone: L-BFGS that keeps its pairs; curvature by Lanczos.
 
-A level is a gradient without a loss, so that a line search can look at slopes only. `f` is any gradient: a level, or a level
-tilted by a correction; None is its answer outside of its domain.
+A level is a gradient without a loss, so that a line search can look at slopes only. `f` is any
+gradient: a level, or a level tilted by a correction; None is its answer outside of its domain.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,16 +15,11 @@ from .hierarchy import Hierarchy, LevelError
 
 Gradient = Callable[[np.ndarray], np.ndarray | None]
 PAIRS = 40  # kept by L-BFGS
-STEEP, PAST = (
-    0.9,
-    0.8,
-)  # a step is taken when the slope along it rose above -0.9 and not above 0.8 of the first one
+STEEP, PAST = 0.9, 0.8  # of the first slope: a step ends above -0.9 and not above 0.8 of it
 TRIES = 14  # evaluations in one line search
-FURTHER = 2  # times that a search with curvature known goes further: a loss that still falls has no minimizer there
+FURTHER = 2  # times that a search with curvature known goes further; no minimizer is beyond
 FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told from zero
-AGREE = (
-    1e-4  # of a difference: what those over t and t/2 may disagree by, for t to be taken at once
-)
+AGREE = 1e-4  # of a difference: where those over t and t/2 differ by less, t is taken at once
 
 
 def norm(v: np.ndarray) -> float:
@@ -35,73 +30,55 @@ def dot(v: np.ndarray, w: np.ndarray) -> float:
     return float(np.vdot(v, w))
 
 
-def nesterov(f: Gradient, y: np.ndarray, beta: float, mu: float = 0.0) -> Iterator[np.ndarray]:
-    """x' = z - f(z)/beta, z' = x' + m (x' - x), with m = (sqrt(kappa)-1)/(sqrt(kappa)+1), or t/(t+3) when mu = 0.
-
-    Loss at most (1 - 1/sqrt(kappa))^t times the starting loss and mu/2 |y0 - y*|^2, or 2 beta |y0 - y*|^2/(t+1)^2.
-    """
-    z, t, ratio = y, 0, math.sqrt(mu / beta)
-    while True:
-        x = z - f(z) / beta
-        momentum = (1 - ratio) / (1 + ratio) if mu else t / (t + 3)
-        z, y, t = x + momentum * (x - y), x, t + 1
-        yield y
-
-
 # --- L-BFGS ---
 
 
-def inverse(pairs: list, v: np.ndarray, first: Callable | None = None) -> np.ndarray:
-    """The inverse Hessian of L-BFGS times v: two loops over [step, change of the gradient, their product], around `first`."""
+def inverse(pairs: list, v: np.ndarray) -> np.ndarray:
+    """The inverse Hessian of L-BFGS times v; a pair is [step, change of the gradient, product]."""
     q, shares = v.copy(), []
     for step, change, product in reversed(pairs):
         shares.append(dot(step, q) / product)
         q -= shares[-1] * change
-    if first is not None:
-        q = first(q)
-    elif pairs:
+    if pairs:
         q *= pairs[-1][2] / dot(pairs[-1][1], pairs[-1][1])
     for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
         q += (share - dot(change, q) / product) * step
     return q
 
 
-def keep(pairs: list, step: np.ndarray, change: np.ndarray, most: int = PAIRS) -> bool:
+def keep(pairs: list, step: np.ndarray, change: np.ndarray) -> None:
     """Keep a pair if its curvature is positive, and forget the oldest."""
     product = dot(step, change)
-    if product <= 1e-10 * norm(step) * norm(change):
-        return False
-    pairs.append([step, change, product])
-    del pairs[:-most]
-    return True
+    if product > 1e-10 * norm(step) * norm(change):
+        pairs.append([step, change, product])
+        del pairs[:-PAIRS]
 
 
 def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
-    """One step of L-BFGS: the point, its gradient, and the gain by the trapezoidal rule; None where no step helps.
+    """One step of L-BFGS: the point and its gradient; None where no step helps.
 
-    Where pairs mislead they are dropped, and the way is straight down, as far as the last step went; without any, a short
-    first trial is made longer by the search.
+    Where pairs mislead they are dropped, and the way is straight down, as far as the last step
+    went; without any, a short first trial is made longer by the search.
     """
-    size = max(norm(g), 1e-300)
-    lengths = [norm(pairs[-1][0])] if pairs else []
-    first = 1e-2 * max(norm(x), 1e-2)
+    length = norm(pairs[-1][0]) if pairs else 1e-2 * max(norm(x), 1e-2)
     for known in (pairs, []) if pairs else ([],):
-        d = -inverse(pairs, g) if known else -g * ((lengths or [first])[0] / size)
+        d = -inverse(pairs, g) if known else -g * (length / max(norm(g), 1e-300))
         found = search(f, x, g, d, FURTHER if pairs else TRIES)
         if found is not None:
             t, there = found
             if not known:
                 pairs.clear()
             keep(pairs, t * d, there - g)
-            return x + t * d, there, -t * dot(g + there, d) / 2
+            return x + t * d, there
     return None
 
 
 def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: int = FURTHER):
     """A step length along d and the gradient there, or None where the slope can't be made smaller.
 
-    A trial is taken when its slope lies between -0.9 and 0.8 of the first one's size (Hager and Zhang's approximate Wolfe
-    condition: a decrease on quadratics); else the zero of the slope is bracketed, at most ten times further out each time.
+    A trial is taken when its slope lies between -0.9 and 0.8 of the first one's size (Hager and
+    Zhang's approximate Wolfe condition: a decrease on quadratics); else the zero of the slope is
+    bracketed, at most ten times further out each time.
     """
     slope = dot(g, d)
     t, low, high = 1.0, (0.0, slope), None
@@ -130,10 +107,11 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
 
 @dataclass(frozen=True, eq=False)
 class Krylov:
-    """What products with a Hessian from one vector v show: v^T F(H) v is the sum of weights times F(nodes).
+    """What products with a Hessian from v show: v^T F(H) v is the sum of weights times F(nodes).
 
-    `noise` is the root mean square error of an entry, seen where products are not symmetric. Differences were taken over `t`;
-    `jump` is an error that is another one at any two points, `bend` what the curvature changes by on the way.
+    `noise` is the root mean square error of an entry, seen where products are not symmetric.
+    Differences were taken over `t`; `jump` is an error that is another one at any two points,
+    `bend` what the curvature changes by on the way.
     """
 
     nodes: np.ndarray
@@ -147,7 +125,7 @@ class Krylov:
 
     @property
     def unresolved(self) -> float:
-        """What eigenvalues are off by: a few times the noise, or as far as they are negative, or as the curvature bends."""
+        """What eigenvalues are off by: the noise, the bend, or as far as they are negative."""
         return max(FEW * self.noise, -float(self.nodes[0]), self.bend)
 
     def apply(self, factor: np.ndarray) -> np.ndarray:
@@ -157,10 +135,10 @@ class Krylov:
 
 
 def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov | None:
-    """At most `steps` products from v, each direction orthogonal to all before; None where a product can't be had.
+    """At most `steps` products from v, each direction orthogonal to all before; None without one.
 
-    It ends where the space is exhausted, or where the last fifth of the products moved v^T H^-1 v, eigenvalues that are not
-    resolved taken for as large as that, by less than `tolerance`.
+    It ends where the space is exhausted, or where the last fifth of the products moved
+    v^T H^-1 v, eigenvalues raised to what is resolved, by less than `tolerance`.
 
     >>> found = lanczos(lambda u: np.array([1.0, 2.0, 4.0]) * u, np.ones(3), steps=9)
     >>> found.nodes.round(9), found.weights.round(9)
@@ -194,9 +172,10 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
 
 
 def span(f: Gradient, x: np.ndarray, at: np.ndarray, v: np.ndarray, longest: float):
-    """Over which distance to difference along v, from the longest down: where t and t/2 agree best; with jump and bend.
+    """The distance to difference over along v, where t and t/2 agree best; with jump and bend.
 
-    A jump is the same however close the points are and drowns in long distances; a bend falls with the distance.
+    A jump is the same however close the points are and drowns in long distances; a bend falls with
+    the distance.
     """
     known, t = [], longest
     v = v / np.linalg.norm(v)
@@ -217,17 +196,8 @@ def span(f: Gradient, x: np.ndarray, at: np.ndarray, v: np.ndarray, longest: flo
     return t, jump, gap if gap * t > 10 * jump else 0.0
 
 
-def curvature(
-    f: Gradient,
-    x: np.ndarray,
-    at: np.ndarray,
-    v: np.ndarray,
-    longest: float,
-    most: int,
-    rng,
-    tolerance=0.02,
-) -> Krylov:
-    """Lanczos from v on differences of f around x, over the distance that resolves most; `at` is f(x)."""
+def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0.02) -> Krylov:
+    """Lanczos from v on differences of f around x, where it is `at`, as far as resolves most."""
 
     def products(t: float) -> Krylov | None:
         def product(u: np.ndarray) -> np.ndarray | None:
@@ -244,21 +214,11 @@ def curvature(
         found = products(t)
     if found is None:
         raise LevelError("a level has no value at any point around one where it has")
-    if found.unresolved > 0.1 * found.nodes[-1] and t < longest:  # rare jumps escape a probe
-        far = products(longest)
-        if far is not None and far.unresolved < found.unresolved:
-            found, t, bend = far, longest, 0.0
-            jump = max(jump, far.noise * t * math.sqrt(v.size))
     return replace(found, t=t, jump=jump, bend=bend)
 
 
-class Constants(NamedTuple):
-    """What a plan needs, roughly, and what measuring it took."""
-
-    beta: float
-    mu: float
-    d0: float
-    took: str
+# what a plan needs, roughly, and what measuring it took
+Constants = namedtuple("Constants", "beta mu d0 took")
 
 
 def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
@@ -284,13 +244,11 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
     y, g, pairs = start, h.value(k, start), []
     found, first = (y, g), norm(g)
     while found is not None and norm(g) > 1e-3 * first and calls < 200:
-        y, g, *_ = found
+        y, g = found
         found = advance(level, y, g, pairs)
     d0 = norm(y - start)
     if not d0:
-        raise ValueError(
-            f"level {k} does not move from y0: its gradient is zero or does not change"
-        )
+        raise ValueError(f"level {k} does not move from y0: its gradient is zero or constant")
     rng = np.random.default_rng(0)
     seen = curvature(level, y, g, rng.standard_normal(y.shape), d0, 60, rng)
     mu = float(seen.nodes[0]) if seen.nodes[0] > seen.unresolved else 0.0
