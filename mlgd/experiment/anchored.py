@@ -1,6 +1,7 @@
-"""Anchored descent as numbers: the epochs of the theorem in *Pay for the fine levels once* with its price, and exact runs.
+"""Anchored descent as numbers: the epochs of *Pay for the fine levels once*, their price, exact runs.
 
-Levels k >= k0 are off by at most 2^-k at price (c 2^k)^gamma, and their increments change by at most l 2^-k per unit of distance.
+Levels k >= k0 are off by at most 2^-k at price (c 2^k)^gamma, and their increments change by at
+most l 2^-k per unit of distance.
 """
 
 import math
@@ -19,7 +20,7 @@ HALF = Fraction(1, 2)  # an exponent that numbers and symbols both take
 
 
 def earlier(q, R, mu, kappa, log: Callable = math.log) -> tuple:
-    """Accuracy, noise v = s^2/(beta mu) and steps of an epoch that takes the distance from R to q R."""
+    """Accuracy, noise v = s^2/(beta mu) and steps of an epoch that takes the distance R to q R."""
     return (q**2 * mu**2 * R**2 / 2) ** HALF, q**2 / 16, 2 * kappa * log(2 / q) / (1 - q**2 / 8)
 
 
@@ -30,7 +31,7 @@ def last(x, rho, eps, mu, kappa, log: Callable = math.log) -> tuple:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What the theorem knows: constants of the loss, of the prices and of the levels; one of its levels is k0."""
+    """What the theorem knows: constants of the loss, the prices and the levels; k0 is a level."""
 
     beta: float
     mu: float
@@ -88,7 +89,7 @@ class Ladder:
 
 
 def heat_ladder(heat: HeatSource) -> Ladder:
-    """What the theorem knows of the heat source: its levels are affine, so that l is a norm of matrices."""
+    """What the theorem knows of the heat source: levels are affine, so l is a norm of matrices."""
     h, problem, basis = heat.hierarchy, heat.problem, np.eye(heat.start.size)
     shift = min(-math.log2(error) - k for k, error in heat.errors.items())  # error <= 2^-(k+shift)
     maps = [np.array([h.evaluate(k, u) - h.evaluate(k, 0 * u) for u in basis]) for k in h.levels]
@@ -100,12 +101,12 @@ def heat_ladder(heat: HeatSource) -> Ladder:
     return Ladder(*constants, l=change, k0=h.levels[0] + shift)
 
 
-# --- exact runs on affine levels -------------------------------------------------------------------------
+# --- exact runs on affine levels ---
 
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Levels A_k(e) = M_k e + b_k in e = y - y*, in independent blocks of coordinates; H is the Hessian of the loss."""
+    """Levels A_k(e) = M_k e + b_k in e = y - y*, in blocks of coordinates; H is the loss's Hessian."""
 
     M: np.ndarray  # (levels, blocks, d, d)
     b: np.ndarray  # (levels, blocks, d)
@@ -130,10 +131,10 @@ class Affine:
         return np.einsum("kbi,bij,kbj->k", zeros, self.H, zeros) / 2
 
     def run(self, eta: float, steps: int, noise: float, anchored: bool) -> np.ndarray:
-        """Mean price and exact mean loss after every step, with one epoch per level: X = E xx' for x = (e, r, 1).
+        """Mean price and exact mean loss after every step, an epoch per level: X = E xx', x = (e, r, 1).
 
-        The plain telescope has no reference: the middle of its x is an average over a quarter of an epoch, and the better
-        of the two is its output.
+        The plain telescope has no reference: the middle of its x is an average over a quarter of
+        an epoch, and the better of the two is its output.
         """
         _, blocks, d = self.b.shape
         x = np.concatenate([self.e0, self.e0, np.ones((blocks, 1))], axis=1)
@@ -156,7 +157,7 @@ class Affine:
         return np.array(path)
 
     def _step(self, K: int, X: np.ndarray, eta: float, steps: int, noise: float, anchored: bool):
-        """x -> T x and the noise N x; probabilities by the square-root rule, for a variance in units of the floor."""
+        """x -> T x and the noise N x; square-root rule, for a variance in units of the floor."""
         d = self.b.shape[-1]
         T = np.tile(np.eye(2 * d + 1), (len(X), 1, 1))
         T[:, :d, :d] -= eta * self.M[K]
