@@ -1,4 +1,4 @@
-"""Anchored descent as numbers: the epochs of *Pay for the fine levels once*, their price, exact runs.
+"""Anchored descent as numbers: the epochs of *Pay for the fine levels once*, price, exact runs.
 
 Levels k >= k0 are off by at most 2^-k at price (c 2^k)^gamma, and their increments change by at
 most l 2^-k per unit of distance.
@@ -106,7 +106,7 @@ def heat_ladder(heat: HeatSource) -> Ladder:
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Levels A_k(e) = M_k e + b_k in e = y - y*, in blocks of coordinates; H is the loss's Hessian."""
+    """Levels A_k(e) = M_k e + b_k in e = y - y*, in blocks of coordinates; H: Hessian."""
 
     M: np.ndarray  # (levels, blocks, d, d)
     b: np.ndarray  # (levels, blocks, d)
@@ -131,7 +131,7 @@ class Affine:
         return np.einsum("kbi,bij,kbj->k", zeros, self.H, zeros) / 2
 
     def run(self, eta: float, steps: int, noise: float, anchored: bool) -> np.ndarray:
-        """Mean price and exact mean loss after every step, an epoch per level: X = E xx', x = (e, r, 1).
+        """Mean price and exact mean loss after every step: X = E xx', x = (e, r, 1).
 
         The plain telescope has no reference: the middle of its x is an average over a quarter of
         an epoch, and the better of the two is its output.
