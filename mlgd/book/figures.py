@@ -73,7 +73,10 @@ def panels(height: float = 3.8, width: float = 10.0) -> tuple[Axes, Axes]:
 
     The cell's metadata gives the image the class `mlgd-panels`; call it inside ``style()``.
     """
-    left, right = plt.figure(figsize=(width, height), layout="constrained").subfigures(1, 2)
+    figure = plt.figure(figsize=(width, height), layout="constrained")
+    left, right = figure.subfigures(1, 2)
+    frame = plt.Rectangle((0, 0), 1, 1, transform=figure.transFigure, fill=False, linewidth=0)
+    figure.add_artist(frame)  # notebooks crop to what is drawn: nothing may move the middle
     return left.subplots(), right.subplots()
 
 
