@@ -87,8 +87,8 @@ class Ascent(Remainder):
         if self.radius and s.level > 1 and s.look and self.flow():
             return False
         stuck = len(s.sizes) > few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
-        if not s.level:
-            first = norm(s.increments[0][0]) if self.top else 0.0
+        if not s.level and self.top:
+            first = norm(s.increments[0][0])
             solved = now <= 0.02 * self.aim or norm(s.gradient) <= COARSE * first
         elif tail <= 0.95 * self.aim:
             solved = self.whole <= self.aim
@@ -137,6 +137,9 @@ class Ascent(Remainder):
         if not s.fresh:
             keep(s.pairs, step, g - s.gradient)
         self.move(s.y + step, g)
+        if look["rank"] == i:  # it led where pairs were blind; L-BFGS goes on
+            s.look, s.sizes = None, [*s.sizes, norm(g)]
+            return
         s.look = self.weigh(g, max(look["rank"], self.affordable(SHARE * self.price[i]) or 0))
         gain = s.look["loss"] / look["loss"] if look["loss"] else 1.0
         if gain < 1 or (fell > 0 and gain < 2) or averaged:
