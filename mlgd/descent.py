@@ -160,7 +160,9 @@ def _drawn(telescope: Telescope, hits: np.ndarray, bill: Bill, y: np.ndarray) ->
     values = bill.values(levels, y)
     for weight, value in zip(weights, values, strict=True):
         value *= weight
-    return sum(values[1:], start=values[0])
+    for value in values[1:]:
+        values[0] += value
+    return values[0]
 
 
 @dataclass
@@ -181,15 +183,19 @@ class Descent(Planned):
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
         total, mass = self.sums or (np.zeros_like(self.y), 0.0)
-        y = self.y
+        y, total, spare = self.y, total.copy(), np.empty_like(total)
         for _, draw in self.draws(bill, plan, telescopes, rng):
             move = eta * draw(y)
             after = np.subtract(y, move, move)  # a new array: a user may keep the points seen
             after.flags.writeable = False
             if self.step >= opens:
                 point = after if tail else y
-                total = total + point if decay == 1.0 else decay * total + point
-                mass = 1.0 + mass * decay
+                if decay == 1.0:
+                    np.add(total, point, spare)
+                else:
+                    np.multiply(total, decay, spare)
+                    spare += point
+                total, spare, mass = spare, total, 1.0 + mass * decay
                 self.sums = total, mass  # at once: an interrupt finds the sums of whole steps
             self.y = y = after
             yield

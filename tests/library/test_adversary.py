@@ -31,6 +31,7 @@ def test_it_belongs_to_its_class(instance):
     for a in pair:
         for k in a.levels:
             assert a.cost(k) == pytest.approx((c * 2.0**k) ** gamma)
+            assert a.base.cost(k + a.shift) == pytest.approx(a.cost(k))
             for y in points(d0):
                 error = np.linalg.norm(a.evaluate(k, y) - a.gradient(y))
                 assert error <= 2.0**-k * (1 + 1e-9) + 1e-12 * beta

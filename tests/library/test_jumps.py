@@ -165,6 +165,9 @@ def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
         assert column[0] >= coarsest
         assert column[0] == coarsest or variance == pytest.approx(nu2)
     assert schedule.weight == mu / 2
+    grid = tuple(np.linspace(0, horizon, 2001))
+    finer, ones = Schedule(schedule.rates, schedule.levels, schedule.breaks + grid), used | True
+    assert schedule.integral(ones, horizon) == pytest.approx(finer.integral(ones, horizon), 1e-5)
     for start, end in schedule.stretches(horizon):
         inner = schedule.rates(np.linspace(start, end, 50)[1:-1])
         ends = schedule.rates(np.array([start, end]) + 1e-9 * (end - start) * np.array([1, -1]))
