@@ -30,9 +30,6 @@ def dot(v: np.ndarray, w: np.ndarray) -> float:
     return float(np.vdot(v, w))
 
 
-# --- L-BFGS ---
-
-
 def inverse(pairs: list, v: np.ndarray) -> np.ndarray:
     """The inverse Hessian of L-BFGS times v; a pair is [step, change of the gradient, product]."""
     q, shares = v.copy(), []
@@ -65,11 +62,10 @@ def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
         d = -inverse(pairs, g) if known else -g * (length / max(norm(g), 1e-300))
         found = search(f, x, g, d, FURTHER if pairs else TRIES)
         if found is not None:
-            t, there = found
             if not known:
                 pairs.clear()
-            keep(pairs, t * d, there - g)
-            return x + t * d, there
+            keep(pairs, found[0] * d, found[1] - g)
+            return x + found[0] * d, found[1]
     return None
 
 
@@ -208,12 +204,10 @@ def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0
 
     probe = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / np.linalg.norm(v)
     t, jump, bend = span(f, x, at, probe, longest)
-    found = products(t)
-    while found is None and t > 1e-12 * longest:  # it led out of the domain
-        t /= 64
-        found = products(t)
-    if found is None:
-        raise LevelError("a level has no value at any point around one where it has")
+    while (found := products(t)) is None:
+        t /= 64  # it led out of the domain
+        if t <= 1e-14 * longest:
+            raise LevelError("a level has no value at any point around one where it has")
     return replace(found, t=t, jump=jump, bend=bend)
 
 

@@ -1,9 +1,9 @@
 """minimize(h, y0, eps=eps) with nothing given: price over the best in hindsight, family by family.
 
-    python tests/bench_climb.py [vectors|turned|smooth|fresh|rounded|isotropic ...] [--seeds 8000 8001 ...]
+    python tests/bench_climb.py [vectors|turned|smooth|fresh|rounded|isotropic ...] [--seeds ...]
 
-Protocol: thresholds of mlgd/climb.py and mlgd/remainder.py were set on seeds below 100; 8000 to 8003 were run once, by the code
-as it then was. Take new ones after a change of decisions. Families and prices: mlgd.experiment.rivals.
+Protocol: thresholds of mlgd/climb.py and remainder.py were set on seeds below 100; 7000 to 7009
+were run at the end. Take new ones after a change of decisions.
 """
 
 import argparse
