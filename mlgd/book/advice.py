@@ -12,12 +12,13 @@ ONE = {
 NESTED = {
     "leaf": "coarse to fine",
     "words": "Your own solver on one level after the other, each from the last point: scipy's "
-    "L-BFGS where errors repeat, Nesterov's method stopped early where they do not.",
+    "L-BFGS if levels have values.",
 }
 CALL = {
     "leaf": "one call",
     "words": "`minimize(h, y0, eps=eps)`; with `exact=True` on the hierarchy if its finest level "
-    "is the problem. Extrapolate first where errors have a known order.",
+    "is the problem. Extrapolate first where errors have a known order. Where they do not repeat "
+    "the run promises nothing.",
 }
 PLAN = {
     "leaf": "a plan with a proof",
@@ -39,9 +40,9 @@ TREE = {
         },
         "no": {
             "ask": "known",
-            "words": "Do you know a rate above 2, the smoothness, and how far the minimizer is?",
+            "words": "Do you need a proof, and know a rate above 2, the smoothness, the distance?",
             "yes": PLAN,
-            "no": NESTED,
+            "no": CALL,
         },
     },
 }
