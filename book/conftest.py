@@ -1,4 +1,4 @@
-"""What nbval does not ask: a chapter must have stored outputs to compare, and say how long it takes."""
+"""What nbval does not ask: a chapter has stored outputs to compare, and says what time it takes."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,7 +10,7 @@ from mlgd.book.chapters import BookError, read, run_problems
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
-    """Refuse a chapter that is not one clean run: nbval would pass over what has nothing to compare."""
+    """Refuse a chapter that is not one clean run: nbval would compare nothing and pass."""
     if file_path.suffix == ".ipynb" and parent.config.option.nbval:
         try:
             name = file_path.relative_to(Path(__file__).parent).with_suffix("").as_posix()

@@ -1,51 +1,13 @@
-"""Which method: one small tree, from which every page and the README take what they recommend."""
+"""Which method: the small tree of book/data/advice.yml, drawn and answered."""
 
 import html
 
+import yaml
+
+from .chapters import BOOK
 from .pieces import Html
 
-ONE = {
-    "leaf": "L-BFGS on one level",
-    "words": "The level that the target needs, alone: scipy's L-BFGS if levels have values, "
-    "`minimize(h.only([k]), y0, eps=eps)` if they have gradients only.",
-}
-NESTED = {
-    "leaf": "coarse to fine",
-    "words": "Your own solver on one level after the other, each from the last point: scipy's "
-    "L-BFGS if levels have values.",
-}
-CALL = {
-    "leaf": "one call",
-    "words": "`minimize(h, y0, eps=eps)`; with `exact=True` on the hierarchy if its finest level "
-    "is the problem. Extrapolate first where errors have a known order. Where they do not repeat "
-    "the run promises nothing.",
-}
-PLAN = {
-    "leaf": "a plan with a proof",
-    "words": "`plan(problem, eps, on=h)` for each method by `compare`, the cheapest run by "
-    "`minimize(h, y0, plan)`.",
-}
-TREE = {
-    "ask": "expensive",
-    "words": "Does a gradient at the accuracy you need cost ten coarse ones or more?",
-    "no": ONE,
-    "yes": {
-        "ask": "repeats",
-        "words": "Do the levels' errors repeat themselves at nearby points?",
-        "yes": {
-            "ask": "loose",
-            "words": "Is the target loose: will one of the three coarsest levels do?",
-            "yes": NESTED,
-            "no": CALL,
-        },
-        "no": {
-            "ask": "known",
-            "words": "Do you need a proof, and know a rate above 2, the smoothness, the distance?",
-            "yes": PLAN,
-            "no": CALL,
-        },
-    },
-}
+TREE = yaml.safe_load((BOOK / "data" / "advice.yml").read_text(encoding="utf-8"))
 
 
 def advice(expensive: bool, repeats: bool, loose: bool, known: bool) -> dict[str, str]:

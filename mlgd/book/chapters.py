@@ -8,14 +8,12 @@ normal form that leaves nothing in a notebook that changes by itself (no timings
 metadata, no version of the kernel), so that a second run leaves the work tree as it was.
 """
 
-from __future__ import annotations
-
-import posixpath
 import re
 import shutil
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urljoin, urlsplit
 
 import nbformat
 import yaml
@@ -154,15 +152,14 @@ def pdf(built: Path) -> Path:
         article = page.select_one("article.bd-article").extract()
         for tag in article.select("[id]"):
             tag["id"] = f"{name}/{tag['id']}"
-        for tag in article.select("a[href]"):
-            file, _, place = tag["href"].partition("#")
-            home = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
-            home = home.removesuffix(".html") if file else name
+        for tag in article.select("a[href], img[src]"):
+            key = "href" if tag.name == "a" else "src"
+            goes = urlsplit(urljoin(f"{name}.html", tag[key]))
+            home = goes.path.removesuffix(".html")
             if home in names:
-                tag["href"] = f"#{home}/{place}" if place else f"#{home}"
-        for tag in article.select("img[src]"):
-            place = posixpath.join(posixpath.dirname(name), tag["src"])
-            tag["src"] = posixpath.relpath(place, posixpath.dirname(names[0]))
+                tag[key] = f"#{home}/{goes.fragment}".rstrip("/")
+            elif not goes.scheme:
+                tag[key] = f"../{goes.path}"  # from book/whole.html
         article["id"], article.name = name, "section"
         shell.append(article)
     copy = built / "book" / "whole.html"
@@ -174,7 +171,6 @@ def pdf(built: Path) -> Path:
         page.goto(copy.as_uri())
         print("typesetting the formulas (a minute or two) ...", flush=True)
         page.evaluate("MathJax.startup.promise.then(() => true)")
-        print("printing ...", flush=True)
         page.pdf(path=goal, format="A4", print_background=True, scale=0.9)
         browser.close()
     copy.unlink()

@@ -6,14 +6,14 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import sympy as sp
 
-from mlgd import formulas, plan
+from mlgd import Problem, formulas, plan
 from mlgd.examples import HeatSource
 from mlgd.experiment.anchored import heat_ladder
 
@@ -186,7 +186,11 @@ class Check:
         if self.repair:
             mended = with_formulas(sentence(self.repair.statement), LONG)
             view += f"<div class='mlgd-repair'><b>Repair.</b> {mended}</div>"
-        foot = " ".join(_link(row) for row in self.rows if not row.startswith(OURS))
+        home = (
+            "../ledger.html" if Path.cwd().name == "audit" else "ledger.html"
+        )  # kernels run there
+        link = f"<a href='{home}#row-{{}}'>its row in the ledger</a>"
+        foot = " ".join(link.format(slug(r)) for r in self.rows if not r.startswith(OURS))
         own = lines((self.repair or self).evidence)
         proof = fold(self.kind, f"{own}<div class='mlgd-foot'>{foot}</div>")
         return (
@@ -196,11 +200,6 @@ class Check:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": [self.record]}}
-
-
-def _link(row: str) -> str:
-    up = "../" if Path.cwd().name == "audit" else ""  # the kernel runs beside its page
-    return f"<a href='{up}ledger.html#row-{slug(row)}'>its row in the ledger</a>"
 
 
 @dataclass(frozen=True)
@@ -238,58 +237,41 @@ def bundles_in(notebook: str | Path) -> list[dict]:
 
 
 # --- what we changed, what it costs now --------------------------------------------------------
-# The table that runs through the stories. Every row is computed where it is shown; a chapter adds
-# its rows to COSTS, in the order of the book, and shows the table as far as itself.
 
 
-def planned(method: str, convex: bool = False) -> Callable[[HeatSource], float]:
-    """The expected price of a method's plan on the heat source's levels; convex: told no mu."""
+def prices(heat: HeatSource) -> Iterator[tuple[str, str, float]]:
+    """The table that runs through the stories: (chapter, what we changed, price), computed.
 
-    def price(heat: HeatSource) -> float:
-        problem = replace(heat.problem, mu=0.0) if convex else heat.problem
-        return plan(problem, heat.eps, method, on=heat.hierarchy).expected_cost
+    A chapter adds its rows here, in the order of the book, and shows the table as far as itself.
+    """
+    p, h, convex = heat.problem, heat.hierarchy, replace(heat.problem, mu=0.0)  # not told mu
 
-    return price
+    def planned(problem: Problem, method: str) -> float:
+        return plan(problem, heat.eps, method, on=h).expected_cost
 
-
-def one_gradient(heat: HeatSource) -> float:
-    """One evaluation of the level that the fixed level's plan needs: the last column's unit."""
-    convex = replace(heat.problem, mu=0.0)
-    delta = plan(convex, heat.eps, "fixed", on=heat.hierarchy).delta
-    return heat.hierarchy.cost(heat.hierarchy.level_for(delta))
-
-
-def least(heat: HeatSource) -> float:
-    """The lower bound for the class of problems that the heat source belongs to."""
-    p = heat.problem
-    return formulas.value(formulas.LOWER_STRONG, c=p.c, mu=p.mu, eps=heat.eps, gamma=p.gamma)
-
-
-def paid_once(heat: HeatSource) -> float:
-    """The price of the theorem on anchored descent."""
-    return heat_ladder(heat).cheapest(heat.eps)
-
-
-COSTS: tuple[tuple[str, str, Callable[[HeatSource], float]], ...] = (
-    ("", "one accurate gradient, for comparison", one_gradient),
-    ("", "descent on one fixed level", planned("fixed", convex=True)),
-    ("convex", "a random telescope for the gradient", planned("multilevel", convex=True)),
-    ("strongly_convex", "the same, told that the loss is strongly convex", planned("multilevel")),
-    ("schedule", "accuracy scheduled along the run", planned("scheduled")),
-    ("lower_bound", "no method is cheaper on the worst problem of this class", least),
-    ("acceleration", "momentum in place of many steps", planned("accelerated")),
-    ("pay_once", "fine levels paid for once, changes sampled", paid_once),
-)
+    fixed = plan(convex, heat.eps, "fixed", on=h)
+    yield "", "one accurate gradient, for comparison", h.cost(h.level_for(fixed.delta))
+    yield "", "descent on one fixed level", fixed.expected_cost
+    yield "convex", "a random telescope for the gradient", planned(convex, "multilevel")
+    multilevel = planned(p, "multilevel")
+    yield "strongly_convex", "the same, told that the loss is strongly convex", multilevel
+    yield "schedule", "accuracy scheduled along the run", planned(p, "scheduled")
+    least = formulas.value(formulas.LOWER_STRONG, c=p.c, mu=p.mu, eps=heat.eps, gamma=p.gamma)
+    yield "lower_bound", "no method is cheaper on the worst problem of this class", least
+    yield "acceleration", "momentum in place of many steps", planned(p, "accelerated")
+    ladder = heat_ladder(heat)
+    yield "pay_once", "fine levels paid for once, changes sampled", ladder.cheapest(heat.eps)
 
 
 def costs(heat: HeatSource, chapter: str) -> Html:
     """The table as far as this chapter, its own rows in bold."""
-    last = max(i for i, (name, _, _) in enumerate(COSTS) if name == chapter)
-    unit, lines, plain = one_gradient(heat), [], []
-    for name, changed, price in COSTS[: last + 1]:
-        paid = price(heat)
+    lines, plain, unit = [], [], 0.0
+    for name, changed, paid in prices(heat):
+        unit = unit or paid  # the first row's
         share = f"{paid / unit:,.2f}" if paid >= unit / 100 else f"{paid / unit:.0e}"
         plain.append((changed, f"{paid:.1e}", share))
         mark = "b" if name == chapter else "span"
         lines.append("".join(f"<td><{mark}>{c}</{mark}></td>" for c in plain[-1]))
+        if name == chapter:
+            break
     return table(("what we changed", "price, in operations", "in accurate gradients"), lines, plain)
