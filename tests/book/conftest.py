@@ -8,31 +8,23 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-QUIET += ["--disable-component-update", "--disable-sync"]
+from mlgd.book.chapters import BROWSERS
+
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+QUIET += ["--disable-background-networking", "--disable-component-update"]
 
 TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
   MathJax.startup.promise,
-  new Promise((_, late) => setTimeout(() => late(new Error('the mathematics was not typeset in 60 s')), 60000)),
+  new Promise((_, late) => setTimeout(() => late(new Error('not typeset in 60 s')), 60000)),
 ]).then(() => true)"""
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """The system's Chromium; without one the test says so and stops there, or fails if MLGD_REQUIRE_BROWSER is set."""
-    program = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
+    """The system's Chromium; without one the test is skipped, or fails if one is required."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        message = "no Chromium on this machine: install it (Debian: apt-get install chromium) to test the pages in it"
+        message = "no Chromium here: install it (Debian: apt-get install chromium)"
         if os.environ.get("MLGD_REQUIRE_BROWSER"):
             pytest.fail(message)
         pytest.skip(message)
@@ -44,23 +36,16 @@ def browser():
 
 @pytest.fixture
 def visit(browser) -> Callable[..., tuple[Page, list[str]]]:
-    """Open a page from its file and wait for its mathematics; with it, what it logs and asks for."""
+    """Open a page from its file, wait for its mathematics; with it, what it logs and asks for."""
 
     def opened(path: Path, query: str = "", width: int = 1280) -> tuple[Page, list[str]]:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
         problems: list[str] = []
-        page.on(
-            "console",
-            lambda m: problems.append(f"the console says: {m.text}") if m.type == "error" else None,
-        )
-        page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
-        page.on(
-            "requestfailed", lambda request: problems.append(f"a request failed: {request.url}")
-        )
-        page.on(
-            "request",
-            lambda r: None if local(r.url) else problems.append(f"the page asked for {r.url}"),
-        )
+        told = problems.append
+        page.on("console", lambda m: m.type == "error" and told(f"the console says: {m.text}"))
+        page.on("pageerror", lambda error: told(f"a script failed: {error}"))
+        page.on("requestfailed", lambda r: told(f"a request failed: {r.url}"))
+        page.on("request", lambda r: local(r.url) or told(f"the page asked for {r.url}"))
         page.route(lambda url: not local(url), lambda route: route.abort())
         page.set_default_timeout(60_000)
         page.goto(path.as_uri() + query)

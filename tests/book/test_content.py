@@ -1,4 +1,4 @@
-"""What the pages hold: contents, figures, glued numbers, anchors, numbers of theorems, links that lead somewhere."""
+"""What the pages hold: contents, figures, glued numbers, anchors, links that lead somewhere."""
 
 import os
 import re
@@ -20,7 +20,8 @@ QUOTED = re.compile(
 )  # a key may come with a page (page::key) or a format (key:myst)
 # A numbered statement, unless it is someone's ("the paper's Theorem 2") or of a work that is cited.
 NUMBERED = re.compile(
-    r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+(?! of \{cite)"
+    r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+"
+    r"(?! of \{cite)"
 )
 
 
@@ -77,11 +78,8 @@ def test_a_typed_number_of_a_theorem_is_called_the_papers(root):
     assert NUMBERED.findall(sound + " By Theorem 1 and its Lemma 2.") == ["Theorem 1", "Lemma 2."]
 
 
-# --- the built pages ---------------------------------------------------------------------------------
-
-
 def link_problems(html: Path) -> list[str]:
-    """Internal links and images that lead nowhere, and references that the build left unresolved."""
+    """Internal links and images that lead nowhere, and references left unresolved."""
     paths = [p for p in sorted(html.rglob("*.html")) if "_static" not in p.parts]
     trees = {p: BeautifulSoup(p.read_text(encoding="utf-8"), "html.parser") for p in paths}
     known = {

@@ -1,8 +1,6 @@
-"""README's promises: its ten lines run, its commands exist, and its dependencies are the ones that are pinned."""
+"""README's promises: its commands exist, its estimate holds, its dependencies are pinned."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,25 +13,9 @@ def readme(root):
     return (root / "README.md").read_text(encoding="utf-8")
 
 
-def example(readme) -> str:
-    (block,) = re.findall(r"```python\n(.*?)```", readme, re.S)
-    return block
-
-
-def test_the_ten_lines_run(readme, root, tmp_path):
-    block = example(readme)
-    ran = subprocess.run(
-        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert re.search(r"status  done: a loss of about \S+ by level", ran.stdout)
-    assert re.search(r"price  \S+ for \d+ evaluations", ran.stdout)
-    assert "for gradients" in ran.stdout
-
-
 def test_its_bill_is_what_was_paid_and_its_estimate_holds(readme):
-    names: dict = {}
-    exec(example(readme), names)
+    (block,), names = re.findall(r"```python\n(.*?)```", readme, re.S), {}
+    exec(block, names)
     result, minimum = names["result"], (3 * (1 - np.exp(-1 / 3))) ** 3
     assert sum(result.cost_by_purpose.values()) == pytest.approx(result.cost)
     assert float(((result.y - minimum) ** 2).sum()) / 2 <= 1e-3

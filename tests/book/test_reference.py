@@ -1,4 +1,4 @@
-"""The reference: every public name has a docstring, every function an example, and every example runs."""
+"""The reference: every public name has a docstring, every function an example that runs."""
 
 import doctest
 import importlib
@@ -35,17 +35,6 @@ def test_every_public_name_has_a_docstring_and_an_entry(book):
     for name, members in re.findall(r"mlgd\.(\w+).*\n   :members: (.*)", page):
         missing = [m for m in members.split(", ") if not hasattr(getattr(mlgd, name), m)]
         assert missing == [], name
-
-
-def test_a_broken_example_is_noticed():
-    def wrong():
-        """
-        >>> 1 + 1
-        3
-        """
-
-    test = doctest.DocTestFinder().find(wrong, "wrong")[0]
-    assert doctest.DocTestRunner(verbose=False).run(test, out=lambda text: None).failed == 1
 
 
 @pytest.mark.built
