@@ -10,7 +10,8 @@
    when to stop. Before *done* is said the next level is asked, where it is cheap, and Lanczos in
    any case: pairs are blind where no step has led.
 5. Errors that are new at every point are averaged: the n-th step on a level has the weight 1/n.
-6. With a radius R >= |y0 - y*|, gradient flow for a time t hides at most R^2/(4et).
+6. With a radius R >= |y0 - y*|, gradient flow for a time t hides at most R^2/(4et); the level's
+   gradient at its end must be what is left by the curvature that it was made of.
 """
 
 import math
@@ -50,6 +51,7 @@ class Climb(State):
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = 40  # that the last look took
     fresh: float = 0.0  # the share of an error's square that is another one at every point
+    flows: bool = True  # until the end of a flow is not where it should be
 
 
 def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> Iterator[None]:
@@ -84,7 +86,7 @@ class Ascent(Remainder):
             self.tail,
             PLATEAU * (5 if self.s.level == self.top else 1),
         )
-        if self.radius and s.level > 1 and s.look and self.flow():
+        if self.radius and s.flows and s.level > 1 and s.look and self.flow():
             return False
         stuck = len(s.sizes) > few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
         if not s.level and self.top:
@@ -223,15 +225,26 @@ class Ascent(Remainder):
         s, (_, loss, flowed), fall = self.s, self.s.increments[-1], self.falls()[0] ** 2
         error = self.tail / (1 - s.fresh) * flowed / loss if loss else 0.0
         more = error > self.eps / 2 and s.level < self.top
-        if error * (fall if more else 1) > self.eps / 2:
+        error *= fall if more else 1
+        if error > self.eps / 2:
             return False
+        old = {name: getattr(s, name) for name in ("level", "y", "gradient", "known", "look")}
         s.level, s.products = s.level + more, PRODUCTS
-        self.move(s.start, self.bill.value(self.levels[s.level], s.start, "gradients"))
-        j = self.affordable(2 * self.price[s.level]) or 0  # a flow leans on its curvature
-        self.move(s.start - self.weigh(s.gradient, j, tolerance=0.0)["flowed"], s.gradient)
-        s.estimate = self.eps / 3 + error * (fall if more else 1)
-        self.end("done", f"within {self.radius:g} of the start")
-        return True
+        k, j = self.levels[s.level], self.affordable(2 * self.price[s.level]) or 0
+        self.move(s.start, self.bill.value(k, s.start, "gradients"))
+        look = self.weigh(s.gradient, j, tolerance=0.0)  # a flow leans on its curvature
+        x = s.start - look["flowed"]
+        there = self.tried(s.level, x, "gradients")
+        if there is not None:
+            self.move(x, there)
+            error = max(error, self.weigh(there - look["rest"], j)["flow"])
+            s.estimate = self.eps / 3 + error
+            if s.estimate <= self.eps:
+                self.end("done", f"within {self.radius:g} of the start")
+                return True
+        vars(s).update(old, flows=False)
+        s.decide(f"gradient flow does not lead where level {k} agrees: it is left out")
+        return False
 
     def end(self, status: str, rests: str = "") -> bool:
         """Say what was reached and what that rests on; a run that missed does not end above y0."""

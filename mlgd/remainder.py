@@ -61,7 +61,7 @@ class Remainder:
 
         Eigenvalues that noise hides, or the levels beyond change, are raised to what is resolved.
         """
-        s, out = self.s, dict(rank=j, loss=0.0, step=0 * v, jump=0.0, flow=0.0, flowed=v)
+        s, out = self.s, dict(rank=j, loss=0.0, step=0 * v, jump=0.0, flow=0.0, flowed=v, rest=v)
         if not v.any():
             return out
         longest, rng = max(2 * norm(s.y - s.start), 4 * self.radius), np.random.default_rng(s.step)
@@ -79,6 +79,7 @@ class Remainder:
             filtered = -np.expm1(-bent * t) / bent
             out["flow"] = float(found.weights @ (bent * filtered**2)) / 2
             out["flowed"] = found.apply(filtered).reshape(v.shape)
+            out["rest"] = found.apply(1 - bent * filtered).reshape(v.shape)
         return out
 
     def drift(self, j: int, found: Krylov) -> float:

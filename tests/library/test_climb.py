@@ -50,6 +50,13 @@ def test_a_radius_makes_flat_directions_cheap():
     assert "within" in run.message
 
 
+def test_a_flow_whose_end_its_level_does_not_agree_with_is_left_out():
+    m = Member("smooth", 1e2, 3.0, 0, isotropic=True)  # 3.3 eps with a promise before it was judged
+    run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0, rng=0)
+    assert m.loss(run.y) <= 1e-2 / 256
+    assert any("flow does not lead" in sentence for sentence in run.decisions)
+
+
 def test_with_a_radius_it_ends_within_eps_where_a_level_is_expensive():
     h = Hierarchy(lambda k, y: LAM * (y - 1) + 2.0**-k * OFF[k], eight, range(10))
     assert loss(minimize(h, ZERO, eps=1e-2, rng=0, radius=30**0.5).y) <= 1e-2
