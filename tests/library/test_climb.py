@@ -1,4 +1,4 @@
-"""A run without constants: what it reaches and says on families that are known, and each of its rules."""
+"""A run without constants: what it reaches and says on known families, and each of its rules."""
 
 import logging
 from itertools import pairwise

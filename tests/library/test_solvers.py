@@ -1,4 +1,4 @@
-"""The library's solvers: minimizers from gradients alone, bounds that hold, curvature from differences."""
+"""Solvers: minimizers from gradients alone, bounds that hold, curvature from differences."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Problems of other people's kinds, nothing given, warnings as errors: each ends near eps or says in a sentence why not."""
+"""Problems of other people's kinds, nothing given: each ends near eps or says why not."""
 
 import subprocess
 import sys
