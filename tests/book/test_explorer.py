@@ -95,6 +95,8 @@ def test_the_verdict_is_the_leaf_of_the_tree(explorer):
 def test_the_pages_take_the_tree_from_one_place():
     assert (TOP / "book/advice.md").read_text("utf-8") == f"- {markdown()}\n"
     assert f"\n- {markdown()}\n" in (TOP / "README.md").read_text("utf-8")
+    for page in ("index.ipynb", "reference.md"):
+        assert "{include} advice.md" in (TOP / "book" / page).read_text("utf-8")
     explorer = json.loads((TOP / "book/explorer.ipynb").read_text("utf-8"))["cells"]
     shown = "".join(explorer[1]["outputs"][0]["data"]["text/html"])
     assert f"window.mlgdTree = {json.dumps(TREE)};" in shown
