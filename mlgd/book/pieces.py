@@ -98,7 +98,9 @@ def badge(verdict: str) -> str:
 def tex(value) -> str:
     """LaTeX of an expression, of a number to three digits, or of {words: value} by its words."""
     if isinstance(value, Mapping):
-        return r"\text{" + next(iter(value)) + "}"
+        name = next(iter(value))
+        assert "$" not in name, f"{name}: words between dollars hold no other dollars"
+        return rf"\text{{{name}}}"
     if isinstance(value, sp.Basic):
         return sp.latex(value).replace("k_{min}", r"k_{\min}")
     if isinstance(value, int | np.integer) and abs(value) < 10**6:
