@@ -8,28 +8,26 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from .hierarchy import Hierarchy, function, shown
+from .hierarchy import Hierarchy, function, shown, taken
 from .plans import Problem
 
-SURE = 0.99  # one-sided: the range of a rate leaves out one in fifty
+SURE = 0.995  # one-sided: the range of a rate leaves out one in a hundred
 RESOLUTION = 0.02  # a rate is read to 2% at best, however straight the line
 STRAIGHT = 0.05  # bits: what a level may be off the line of the finer ones in any case
-BEND = 0.01  # bits: scatter about a parabola, at least
 NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Monte Carlo rate
 
 
-@dataclass(frozen=True)
-class Law:
-    """log2 error = const - slope log2 price over the levels number `used`; a range of slopes."""
+class Law(NamedTuple):
+    """Price ~ error^-gamma over the levels number `used`; gamma is nan where errors do not fall."""
 
-    slope: float
-    low: float
-    high: float
+    gamma: float
+    range: tuple[float, float]
     r2: float
-    used: tuple[int, ...]
+    used: list[int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +35,7 @@ class Audit:
     """What `audit` found: per level bias, increment and price; the law; warnings with remedies.
 
     `bias` and `increment` are the largest over the points. `gamma`, nan where the error does not
-    fall, has the range `gamma_range`, Student's 98% interval of the line through the levels; `r2`
+    fall, has the range `gamma_range`, Student's 99% interval of the line through the levels; `r2`
     is how much of the scatter the line explains. `cost` is what this audit paid.
     """
 
@@ -54,13 +52,9 @@ class Audit:
 
     levels = property(lambda self: self.of.levels)
     r2 = property(lambda self: self.law.r2)
-    gamma = property(lambda self: 1 / self.law.slope if self.law.slope > 0 else math.nan)
+    gamma = property(lambda self: self.law.gamma)
+    gamma_range = property(lambda self: self.law.range)
     cost = property(lambda self: float(len(self.points) * self.price.sum()))
-
-    @property
-    def gamma_range(self) -> tuple[float, float]:
-        low, high = self.law.low, self.law.high
-        return (1 / high if 0 < high < math.inf else 0.0), (1 / low if low > 0 else math.inf)
 
     @property
     def regime(self) -> str:
@@ -75,10 +69,10 @@ class Audit:
     @property
     def tail(self) -> float:
         """What lies beyond an increment, in units of it, if the ladder went on as it does."""
-        used = list(self.law.used)
-        if not self.law.slope > 0 or len(used) < 2:
+        if not self.gamma > 0:
             return 1.0  # as if increments halved; a warning says that it is not known
-        ratio = 2.0 ** (-self.law.slope * float(np.mean(np.diff(np.log2(self.price[used])))))
+        used = self.law.used
+        ratio = 2.0 ** (-float(np.mean(np.diff(np.log2(self.price[used])))) / self.gamma)
         steps = np.diff([self.values[self.levels[i]].ravel() for i in (used[0] - 1, *used)], axis=0)
         steps /= np.linalg.norm(steps, axis=1, keepdims=True)
         return beyond(ratio, float(np.mean(np.sum(steps[1:] * steps[:-1], axis=1)[-3:])))
@@ -102,15 +96,15 @@ class Audit:
                 "this audit found no rate gamma (the error does not fall with the price): mend "
                 "what its warnings say, or give Problem a gamma and c that you know"
             )
-        if scale is not None and (beta, d0, mu) == (None, None, 0.0):
-            beta, d0, mu = (getattr(scale, name, None) for name in ("beta", "d0", "mu"))
-        if beta is None or d0 is None:
+        known = {"beta": beta, "d0": d0, "mu": mu}
+        if (beta, d0, mu) == (None, None, 0.0):
+            known = {name: getattr(scale, name, None) for name in known}
+        if known["beta"] is None or known["d0"] is None:
             raise ValueError(
                 f"problem needs beta= and d0= (and mu=), or constants(h, y0); got {shown(scale)}"
             )
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
-        law = {"gamma": self.gamma, "c": self.c, "first": first, "measured": True}
-        return Problem(beta=beta, d0=d0, mu=mu, **law)
+        return Problem(gamma=self.gamma, c=self.c, first=first, measured=True, **known)
 
     def __repr__(self) -> str:
         rows = ["level        bias   increment       price  used"]
@@ -144,7 +138,7 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
     points, truths = _points(h, points), None
     if reference is not None:
         function("reference(y), the exact gradient, or leave it out", reference)
-        truths = np.array([_truth(reference, y) for y in points])
+        truths = np.array([taken(lambda _, y: reference(y), "of the reference", y) for y in points])
     values = {k: np.array([h.value(k, y) for y in points]) for k in h.levels}
     stack, price = np.array([*values.values()]), np.array([float(h.cost(k)) for k in h.levels])
     distance = _norms(stack - (stack[-1] if truths is None else truths))
@@ -155,7 +149,7 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
     sizes = distance.max(axis=1), gap.max(axis=1)
     report = Audit(h, tuple(points), values, truths is not None, *sizes, price, law)
     if report.gamma > 0:  # the prefactor belongs to the largest
-        used, largest = list(law.used), sample.max(axis=1)
+        used, largest = law.used, sample.max(axis=1)
         c = 2.0 ** float(np.mean(np.log2(price[used]) / report.gamma + np.log2(largest[used])))
         report = replace(report, c=c if report.referred else c * report.tail)
     return replace(report, warnings=tuple(_warnings(report, usable)))
@@ -166,44 +160,39 @@ def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Law:
 
     Log error, which scatters, is regressed on log price, which is known; one number per level,
     since points share their samples. Coarse levels are left out only if the finer ones, four at
-    least, predict something else by twice Student's quantile, never for a better R2. Where a
-    parabola fits significantly better, the range goes on to its slope at the fine end.
+    least, predict something else by three times Student's bound, never for a better R2. The range
+    is Student's; where a parabola leaves less than half of the squares, it reaches to its slope at
+    the fine end.
     """
     from scipy import stats
 
-    def line(used: list[int]):
-        fit = stats.linregress(x[used], y[used])
-        return fit, y[used] - fit.intercept - fit.slope * x[used], x[used] - x[used].mean()
+    def line(used: list[int], origin: float = 0.0):
+        return stats.linregress(x[used] - origin, y[used])
 
     x, y = np.log2(price), np.log2(np.maximum(size, 1e-300))
-    start = max(0, len(usable) - 4)
-    while start > 0 and np.ptp(x[usable[start:]]):
-        before, n = usable[start - 1], len(usable) - start
-        fit, left, off = line(usable[start:])
-        reach = 1 + 1 / n + (x[before] - x[usable[start:]].mean()) ** 2 / (off @ off)
-        scatter = math.sqrt(max(left @ left / (n - 2), STRAIGHT**2) * reach)
-        miss = abs(y[before] - fit.intercept - fit.slope * x[before])
-        if miss > 2 * stats.t.ppf(SURE, n - 2) * scatter:
+    used = usable[-4:]
+    while len(used) < len(usable) and np.ptp(x[used]):
+        before = usable[-len(used) - 1]
+        fit = line(used, x[before])
+        error = stats.t.ppf(SURE, len(used) - 2) * max(fit.intercept_stderr, STRAIGHT)
+        if abs(y[before] - fit.intercept) > 3 * error:
             break
-        start -= 1
-    used = usable[start:]
+        used = [before, *used]
     n = len(used)
     if n < 2 or not np.ptp(x[used]):
-        return Law(math.nan, -math.inf, math.inf, 0.0, tuple(used))
-    fit, left, off = line(used)
-    margin, end = math.inf, fit.slope
-    if n > 2:  # levels may scatter more than others: White's error, MacKinnon's correction HC3
-        uneven = np.linalg.norm(off * left / (1 - 1 / n - off**2 / (off @ off))) / (off @ off)
-        margin = stats.t.ppf(SURE, n - 2) * max(fit.stderr, float(uneven))
-    if n > 4:
-        bend, slope, _ = parabola = np.polyfit(off, y[used], 2)
-        apart = off**2 - np.polyval(np.polyfit(off, off**2, 1), off)  # orthogonal to every line
-        scatter = np.linalg.norm(y[used] - np.polyval(parabola, off)) / math.sqrt(n - 3)
-        if abs(bend) * np.linalg.norm(apart) > stats.t.ppf(SURE, n - 3) * max(scatter, BEND):
-            end = float(slope + 2 * bend * off[-1])
-    margin = max(margin, RESOLUTION * abs(fit.slope))
-    low, high = -max(fit.slope + margin, end), -min(fit.slope - margin, end)
-    return Law(-float(fit.slope), low, high, float(fit.rvalue**2), tuple(used))
+        return Law(math.nan, (0.0, math.inf), 0.0, used)
+    fit = line(used)
+    slope, margin = -float(fit.slope), math.inf
+    if n > 2:
+        margin = max(stats.t.ppf(SURE, n - 2) * fit.stderr, RESOLUTION * abs(slope))
+    low, high = slope - margin, slope + margin
+    bent = np.polynomial.Polynomial.fit(x[used], y[used], min(2, n - 1))
+    off = [y[used] - at for at in (fit.intercept + fit.slope * x[used], bent(x[used]))]
+    if n > 4 and 2 * off[1] @ off[1] < off[0] @ off[0]:
+        end = -float(bent.deriv()(x[used[-1]]))
+        low, high = min(low, end), max(high, end)
+    rates = (1 / high if high > 0 else 0.0), (1 / low if low > 0 else math.inf)
+    return Law(1 / slope if slope > 0 else math.nan, rates, float(fit.rvalue**2), used)
 
 
 def beyond(ratio: float, cosine: float) -> float:
@@ -223,27 +212,15 @@ def beyond(ratio: float, cosine: float) -> float:
 
 def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:
     """Points as float arrays of one shape; a vector of numbers is one point."""
-    try:
-        given = [] if isinstance(points, str) else list(points)
-    except TypeError:
-        given = []
+    given = list(points) if np.iterable(points) and not isinstance(points, str) else []
     if not given:
         raise ValueError(
             f"audit needs at least one point, as in audit(h, [y0, y1]); got {shown(points)}"
         )
-    numbers = all(np.isscalar(p) or getattr(p, "ndim", 1) == 0 for p in given)
-    found = [h.point(p) for p in ([given] if numbers else given)]
+    found = [h.point(p) for p in ([given] if all(np.ndim(p) == 0 for p in given) else given)]
     if len({p.shape for p in found}) > 1:
         raise ValueError(f"the points must have one shape; got {[p.shape for p in found]}")
     return found
-
-
-def _truth(reference: Callable, y: np.ndarray) -> np.ndarray:
-    value = np.asarray(reference(y.copy()), float)
-    if value.shape != y.shape or not np.isfinite(value).all():
-        said = f"reference(y) must be finite and of shape {y.shape}; got shape {value.shape}"
-        raise ValueError(said)
-    return value
 
 
 def _norms(vectors: np.ndarray) -> np.ndarray:
@@ -252,35 +229,35 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
 
 def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
     """What is wrong with a ladder, each with its remedy."""
-    n, after, start = len(a.levels), a.law.used[0] if a.law.used else 0, 2 - a.referred
     accuracy = np.array([a.of.accuracy(k) for k in a.levels]) * (1 + 1e-9)
     size = a.bias if a.referred else a.increment  # the first level's is no increment
+    first, pairs = a.law.used[0] if a.law.used else 0, range(1, len(a.levels))
+    (low, high), bound = a.gamma_range, accuracy + (not a.referred) * accuracy[-1]
+    fit = f"R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}"
+    norm = f"norm {a.increment[0]:.3g}, above 3 x its accuracy {accuracy[0]:.3g}"
     found = {
         "levels {} do not improve on the one before: drop them, or check that they refine the same "
-        "gradient": [i for i in range(start, n) if size[i] >= size[i - 1] > 0],
+        "gradient": [i for i in pairs[not a.referred :] if size[i] >= size[i - 1] > 0],
         "the price does not grow at levels {}: drop the coarser level there, it buys nothing": [
-            i for i in range(1, n) if a.price[i] <= a.price[i - 1]
+            i for i in pairs if a.price[i] <= a.price[i - 1]
         ],
         "levels {} do not follow the law of the finer ones and are left out of the fit: start at "
-        f"{a.levels[after]}": [i for i in usable if i < after],
+        f"{a.levels[first]}": [i for i in usable if i < first],
         "levels {} are exact to rounding: stop the ladder at the first of them": [
-            i for i in range(n) if a.referred and i not in usable
+            i for i in (0, *pairs) if a.referred and i not in usable
         ],
         "the bias exceeds the declared accuracy at levels {}: plan on this report, which declares "
-        "what it measured": np.flatnonzero(a.bias > accuracy + (not a.referred) * accuracy[-1]),
+        "what it measured": np.flatnonzero(a.bias > bound).tolist(),
         "increments break their law at levels {} (above the sum of two accuracies): declare larger "
-        "accuracies": [i for i in range(1, n) if a.increment[i] > accuracy[i] + accuracy[i - 1]],
+        "accuracies": [i for i in pairs if a.increment[i] > accuracy[i] + accuracy[i - 1]],
+        f"no line carries the fit ({fit}): add levels, and do not plan with gamma": a.regime
+        == "unknown",
+        "how far the finest level is off cannot be told: add a level, or give a reference": not (
+            a.referred or a.gamma > 0
+        ),
+        f"the coarsest level has {norm}: draw it always (a telescope's default), in a descent with "
+        "probability at least 4 beta eta (as plans do)": a.increment[0] > 3 * accuracy[0],
     }
-    yield from (words.format([a.levels[i] for i in at]) for words, at in found.items() if len(at))
-    if a.regime == "unknown":
-        low, high = a.gamma_range
-        fit = f"R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}"
-        yield f"no line carries the fit ({fit}): add levels, and do not plan with gamma"
-    if not a.referred and not (a.law.slope > 0 and len(a.law.used) > 1):
-        yield "how far the finest level is off cannot be told: add a level, or give a reference"
-    if a.increment[0] > 3 * accuracy[0]:
-        yield (
-            f"the coarsest level has norm {a.increment[0]:.3g}, above 3 x its accuracy "
-            f"{accuracy[0]:.3g}: draw it always (a telescope's default), in a descent with "
-            "probability at least 4 beta eta (as plans do)"
-        )
+    for words, at in found.items():
+        if at:
+            yield words.format([a.levels[i] for i in at] if isinstance(at, list) else "")

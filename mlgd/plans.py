@@ -141,26 +141,23 @@ class Plan:
         return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma, least)
 
     def __str__(self) -> str:
-        last, count = self.stages[-1], len(self.stages)
+        last, count, b = self.stages[-1], len(self.stages), self.budget
         output = "last point" if self.window == 1 else f"{self.averaging} average"
+        of = f"   (the last of {count} stages)" if count > 1 else ""
+        drawn = zip(last.levels or (), last.probabilities or (), strict=True)
         rows = [
             f"{self.method}, eps = {self.eps:g}: {self.steps} steps of {self.eta:.3g}, {output}",
-            f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call"
-            + (f"   (the last of {count} stages)" if count > 1 else ""),
+            f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call{of}",
+            last.levels and "  levels drawn   " + "  ".join(f"{k}: {p:.3g}" for k, p in drawn),
+            b
+            and f"  error budget   {b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} "
+            f"noise = {b.total:.3g}",
+            f"  expected price {self.expected_cost:.4g}   never above {self.cost_bound:.4g}",
+            f"  promise        {self.promised}",
         ]
-        if last.levels is not None:
-            drawn = zip(last.levels, last.probabilities, strict=True)
-            rows.append("  levels drawn   " + "  ".join(f"{k}: {p:.3g}" for k, p in drawn))
-        if (b := self.budget) is not None:
-            parts = f"{b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} noise"
-            rows.append(f"  error budget   {parts} = {b.total:.3g}")
-        rows.append(
-            f"  expected price {self.expected_cost:.4g}   never above {self.cost_bound:.4g}"
-        )
-        rows.append(f"  promise        {self.promised}")
-        if self.problem is not None and self.eps >= self.problem.beta * self.problem.d0**2 / 2:
+        if self.problem and self.eps >= self.problem.beta * self.problem.d0**2 / 2:
             rows.append("  ! the start already has loss at most eps (eps >= beta d0^2 / 2)")
-        return "\n".join(rows)
+        return "\n".join(filter(None, rows))
 
 
 @dataclass(frozen=True)
@@ -175,14 +172,14 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Whether the telescope pays: the cheapest method that uses one against the fixed level."""
-        fixed = self.best.method == "fixed"
-        rivals = [p for p in self.plans if (p.method == "fixed") != fixed]
-        if not rivals:
+        best, fixed = self.best, self.best.method == "fixed"
+        rival = next((p for p in self.plans if (p.method == "fixed") != fixed), None)
+        if rival is None:
             other = "telescope" if fixed else "fixed level"
-            return f"no {other} can be planned here: use {self.best.method!r}"
-        times = rivals[0].expected_cost / self.best.expected_cost
-        cheaper = f"{self.best.method!r} is {times:.3g} times cheaper than {rivals[0].method!r}"
-        return f"the telescope {'does not pay' if fixed else 'pays'}: {cheaper}"
+            return f"no {other} can be planned here: use {best.method!r}"
+        times = f"{rival.expected_cost / best.expected_cost:.3g} times cheaper"
+        pays = "does not pay" if fixed else "pays"
+        return f"the telescope {pays}: {best.method!r} is {times} than {rival.method!r}"
 
     def __str__(self) -> str:
         rows = ["method        expected price   over the cheapest"]
@@ -238,7 +235,7 @@ def plan(
     made = Plan(**known, **prescribed(method, problem, eps, eta))
     if ladder is not None:
         return replace(made, stages=staged(ladder, made.stages, method))
-    calls = [made.telescope(problem.prices(s.delta), s) for s in made.stages]
+    calls = (made.telescope(problem.prices(s.delta), s) for s in made.stages)
     priced = (s.on(call, keep=False) for s, call in zip(made.stages, calls, strict=True))
     return replace(made, stages=tuple(priced))
 

@@ -12,12 +12,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from .hierarchy import Hierarchy
-
-RECIPES = 4096  # outcomes whose sums are remembered
 
 
 def regime(gamma: float) -> str:
@@ -25,15 +24,12 @@ def regime(gamma: float) -> str:
     return "MC" if gamma == 2 else ("HTMC" if gamma > 2 else "ETMC")
 
 
-@dataclass(frozen=True)
-class Draw:
-    """One sample of the telescope: its value, and what each level evaluated for it cost."""
+class Draw(NamedTuple):
+    """One sample of the telescope: its value, what it cost, and the levels evaluated for it."""
 
     value: np.ndarray
-    paid: dict[int, float]
-
-    cost = property(lambda self: sum(self.paid.values()))
-    levels = property(lambda self: tuple(sorted(self.paid)))
+    cost: float
+    levels: tuple[int, ...]
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -120,22 +116,21 @@ class Telescope:
         value = np.zeros_like(y, dtype=float)
         for k, weight in zip(levels, weights, strict=True):
             value += weight * self.h.value(k, y)
-        return Draw(value, {k: float(self.h.cost(k)) for k in levels})
+        return Draw(value, float(sum(map(self.h.cost, levels))), levels)
 
     def recipe(self, drawn: Sequence[bool]) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """The levels that these outcomes need, coarsest first, and the weights of their values."""
-        drawn = np.asarray(drawn, bool)
-        key = drawn.tobytes()
+        key = np.asarray(drawn, bool).tobytes()
         if key not in self._recipes:
             always = self.p.size - self.random.size
             weights = {always - 1: 1.0} if always else {}
             for i in (np.flatnonzero(drawn) + always).tolist():
-                for j, sign in ((i - 1, -1.0), (i, 1.0)) if i else ((i, 1.0),):
-                    weights[j] = weights.get(j, 0.0) + sign / float(self.p[i])
-            if len(self._recipes) >= RECIPES:
+                if i:
+                    weights[i - 1] = weights.get(i - 1, 0.0) - 1 / float(self.p[i])
+                weights[i] = 1 / float(self.p[i])
+            if len(self._recipes) >= 4096:  # remembered, for speed, but not for ever
                 self._recipes.clear()
-            used = sorted(weights)
-            self._recipes[key] = tuple(self.levels[j] for j in used), tuple(map(weights.get, used))
+            self._recipes[key] = tuple(self.levels[j] for j in weights), tuple(weights.values())
         return self._recipes[key]
 
     # --- choices of the probabilities ---
