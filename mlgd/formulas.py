@@ -128,8 +128,6 @@ RANGE_STRONG = (
 ) ** (4 / (gamma + 2))
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
-# the least V^2 of the noise floor
-FLOOR = 4 * delta**2 / mu**2 + 2 * _NOISE / mu
 # at least STRONG["T"] rounded up
 STRONG_STEPS = (32 * sp.log(2) + sp.Rational(1, 4)) / (eta * mu) * _LOG
 _STEPS = 128 * sp.log(2) + 1
@@ -142,7 +140,6 @@ EXECUTED_STRONG = {
 }
 EXECUTED_STRONG["ETMC"] *= kappa ** (1 - gamma / 2)
 FIXED_CONVEX = 16 ** (gamma + 1) * beta * c**gamma * d0 ** (gamma + 2) * eps ** -(gamma + 1)
-FIXED_CONVEX_LOWER = (_Z - 2) * (c * d0 / (2 * eps)) ** gamma  # of one level for the whole class
 
 # --- the paper's Proposition 2: the schedule ---
 
@@ -176,13 +173,6 @@ LOWER_CONVEX = sp.Rational(3, 4) * 8**-gamma * (c * d0 / eps) ** gamma
 LOWER_STRONG = sp.Rational(3, 4) * (c / sp.sqrt(8 * mu * eps)) ** gamma
 
 # --- acceleration ---
-# The paper's balance, in orders: a bias that accumulates over the horizon.
-_DELTA, _SIGMA2 = sp.sqrt(eps**3 / beta) / d0**2, sp.sqrt(eps**3 * beta) / d0
-_ROOT = sp.sqrt(kappa)
-ACCELERATED = {
-    "convex": {"T": d0 * sp.sqrt(beta / eps), "delta": _DELTA, "sigma2": _SIGMA2},
-    "strong": {"T": _ROOT, "delta": sp.sqrt(mu * eps / _ROOT), "sigma2": mu * eps * _ROOT},
-}
 # The scheme that is run (similar triangles, weights alpha_t = eta t), with constants proved in the
 # chapter: A_T = sum alpha, S_T = sum alpha^2, and the loss is at most 3 d0^2 / (2 A_T).
 WEIGHT_SUM = eta * T * (T + 1) / 2
@@ -236,18 +226,15 @@ def price_order(parameters: dict, name: str):
 
 
 def table_of_bounds() -> dict:
-    """The paper's Table 1 by substitution: {(row, regime, column): expression}.
+    """The plain rows of the paper's Table 1, by substitution: {(row, regime, column): expression}.
 
     c^gamma and the logarithm of the strongly convex column are left out.
     """
-    plain = {"convex": CONVEX, "strong": {**STRONG, "T": 4 / (eta * mu)}}
     cells = {}
-    for column, parameters in plain.items():
-        used = {k: v.subs(eta, 1 / (4 * beta)) for k, v in parameters.items()}
-        fixed = used["T"] * (c / used["delta"]) ** gamma
-        cells["deterministic", "any", column] = order(fixed.subs(c, 1))
+    for column, at in (("convex", CONVEX), ("strong", {**STRONG, "T": 4 / (eta * mu)})):
+        used = {name: formula.subs(eta, 1 / (4 * beta)) for name, formula in at.items()}
+        cells["deterministic", "any", column] = order(used["T"] / used["delta"] ** gamma)
         for name in SCALE:
-            for row, at in (("gd", used), ("accelerated", ACCELERATED[column])):
-                cell = price_order(at, name).subs(c, 1)
-                cells[row, name, column] = sp.simplify(sp.powdenest(cell, force=True))
+            cell = price_order(used, name).subs(c, 1)
+            cells["gd", name, column] = sp.simplify(sp.powdenest(cell, force=True))
     return cells

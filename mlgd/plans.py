@@ -218,12 +218,12 @@ def plan(
         raise NotApplicable("the scheduled method needs strong convexity: give the problem mu > 0")
     # the step is at most what the one-step lemma and the rounding of T need
     limits = {"1/(4 beta)": 1 / (4 * problem.beta), "d0^2/eps": problem.d0**2 / eps}
-    eta = min(limits.values()) if eta is None else positive("eta", eta)
-    for name, most in limits.items():
-        if eta > most * (1 + 1e-12):
-            raise ValueError(
-                f"the step must be at most {name} = {most:.4g}; got {eta:.4g}: take a smaller eta"
-            )
+    name, most = min(limits.items(), key=lambda limit: limit[1])
+    eta = most if eta is None else positive("eta", eta)
+    if eta > most * (1 + 1e-12):
+        raise ValueError(
+            f"the step must be at most {name} = {most:.4g}; got {eta:.4g}: take a smaller eta"
+        )
     measured = problem.measured or hasattr(on, "values")
     known = {"problem": problem, "eps": eps, "method": method, "eta": eta}
     known["promise"] = "estimate" if measured else "proved"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, LevelError
 from .telescope import Telescope
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.65)  # of mu that Young's inequality gives to the bias
@@ -171,13 +171,11 @@ def staged(ladder: Ladder, stages: tuple[Stage, ...], method: str) -> tuple[Stag
     """A theorem's stages, each with the cheapest telescope for its bias and noise."""
     found = []
     for s in stages:
-        fine = np.flatnonzero(ladder.accuracy <= s.delta * (1 + 1e-12))
-        if not fine.size:
-            raise NotApplicable(
-                f"{method!r} needs accuracy {s.delta:.3g} and the finest level offers "
-                f"{ladder.accuracy[-1]:.3g}: add finer levels or ask for a larger eps"
-            )
-        found.append(replace(ladder.stage(s.steps, int(fine[0]), s.sigma), sigma=s.sigma))
+        try:
+            finest = ladder.h.levels.index(ladder.h.level_for(s.delta))
+        except LevelError as short:
+            raise NotApplicable(f"{method!r}: {short}") from short
+        found.append(replace(ladder.stage(s.steps, finest, s.sigma), sigma=s.sigma))
     return tuple(found)
 
 
