@@ -193,9 +193,8 @@ def test_the_range_covers_on_nested_subsets_of_data(d):
             n = 4**k
             return x[:n].T @ (1 / (1 + np.exp(-x[:n] @ y)) - b[:n]) / n
 
-        report = audit(
-            Hierarchy(evaluate, lambda k: 4.0**k, range(6)), rng.standard_normal((3, d)) / 3
-        )
+        h = Hierarchy(evaluate, lambda k: 4.0**k, range(6))
+        report = audit(h, rng.standard_normal((3, d)) / 3)
         covered += report.gamma_range[0] <= 2 <= report.gamma_range[1]
         named += report.regime in ("ETMC", "HTMC")
     assert covered >= 90
@@ -221,21 +220,16 @@ def test_a_line_that_bends_is_not_believed(reference):
 def test_the_measured_accuracies_are_declared():
     h = alternating(gradient, 3.0, 0.5, range(2, 10))
     boast = Hierarchy(h.evaluate, h.cost, h.levels, accuracy=lambda k: 1e-3 * 2.0**-k)
-    told = audit(boast, POINTS[:3], reference=gradient).hierarchy
-    np.testing.assert_allclose(
-        [told.accuracy(k) for k in h.levels], [2.0**-k for k in h.levels], rtol=1e-9
-    )
+    truth, told = 2.0 ** -np.array(h.levels), audit(boast, POINTS[:3], reference=gradient)
+    np.testing.assert_allclose(told.hierarchy.accuracies(), truth, rtol=1e-9)
     # the finest level's own error from increments that alternate in sign
-    blind = audit(boast, POINTS[:3]).hierarchy
-    declared = np.array([blind.accuracy(k) for k in h.levels])
-    truth = np.array([2.0**-k for k in h.levels])
+    declared = audit(boast, POINTS[:3]).hierarchy.accuracies()
     assert (declared >= truth).all()
     assert (declared[:-2] <= 2 * truth[:-2]).all()
     assert declared[-1] == pytest.approx(truth[-1])
     worse = [0.5, 0.2, 0.3, 0.0]
-    kept = audit(
-        made(worse, [1.0, 2.0, 4.0, 8.0]), [np.ones(2)], reference=lambda y: 0 * y
-    ).hierarchy
+    h = made(worse, [1.0, 2.0, 4.0, 8.0])
+    kept = audit(h, [np.ones(2)], reference=lambda y: 0 * y).hierarchy
     assert [kept.accuracy(k) for k in range(3)] == [0.5, 0.3, 0.3]
     assert 0 < kept.accuracy(3) < 1e-15
 

@@ -139,10 +139,8 @@ def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(m
     assert short.expected_cost == pytest.approx(long.expected_cost, rel=0.02)
     for stage in short.stages:
         h = problem.prices(stage.delta)
-        t, printed = (
-            short.telescope(h, stage),
-            Telescope.for_accuracy(h, stage.delta, stage.sigma, 3.0, coarsest=0.0),
-        )
+        t = short.telescope(h, stage)
+        printed = Telescope.for_accuracy(h, stage.delta, stage.sigma, 3.0, coarsest=0.0)
         assert t.p[0] == max(printed.p[0], 4 * problem.beta * short.eta)
         np.testing.assert_array_equal(t.p[1:], printed.p[1:])
         worst = biased(lambda y: y, 3.0, c, h.levels, alternate=True)

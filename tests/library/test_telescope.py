@@ -174,10 +174,8 @@ def every_telescope(prices, norms, variance):
                 return price(v / (v + variance * share / share.sum()), chain)
 
             for start in (np.zeros(size), np.log(v)):
-                best = min(
-                    best,
-                    minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9}).fun,
-                )
+                found = minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9})
+                best = min(best, found.fun)
     return best
 
 
@@ -212,10 +210,8 @@ def test_no_other_levels_are_cheaper_where_signs_alternate(rate):
         for chosen in (c for size in range(1, 7) for c in combinations(range(6), size)):
             rows = [*chosen, 6]
             part = h.only([int(k[i]) for i in rows])
-            best = min(
-                best,
-                Telescope.cheapest(part, 2.0**exponent, apart[np.ix_(rows, rows)]).expected_cost(),
-            )
+            other = Telescope.cheapest(part, 2.0**exponent, apart[np.ix_(rows, rows)])
+            best = min(best, other.expected_cost())
         assert found.expected_cost() == pytest.approx(best, rel=1e-6)
 
 
@@ -236,9 +232,8 @@ def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
     """
     for exponent in (-12, -9.5, -7, -4.5, -2):
         sigma = 2.0**exponent
-        t = Telescope.cheapest(
-            worst(rate, finest), sigma, [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
-        )
+        increments = [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
+        t = Telescope.cheapest(worst(rate, finest), sigma, increments)
         total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma)
         ratio = t.expected_cost() * sigma**2 / total**2
         assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
