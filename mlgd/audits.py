@@ -80,9 +80,11 @@ class Audit:
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The same levels, with measured accuracies; without a reference the tail is added."""
-        alone, own = len(self.levels) == 1, self.increment[-1] * self.tail
-        own = self.of.accuracy(self.levels[-1]) if alone else own
-        accuracy = self.bias + (not self.referred) * own
+        accuracy = self.bias.copy()
+        if not self.referred:
+            alone = len(self.levels) == 1
+            own = self.of.accuracy(self.levels[-1]) if alone else self.increment[-1] * self.tail
+            accuracy += own
         accuracy = np.maximum(accuracy, max(1e-16 * self.increment[0], 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # no level is worse than finer ones
         return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))

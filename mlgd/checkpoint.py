@@ -90,6 +90,7 @@ class Run:
                     self.attend(bar)
             self.keep()  # before the last record, which a longer run does not have
             end = state.status, state.message
+            self.record()
         except Stop as stop:
             said = filter(None, (f"{stop.message} (step {state.step})", state.message))
             end = stop.status, "; ".join(said)
@@ -104,8 +105,7 @@ class Run:
             bar.close()
         if self.far:
             end = "diverged", LEFT
-        if self.rows[-1][0] != state.step:
-            self.record()
+        self.record()
         log.info("%s after %d steps, price %.4g: %s", end[0], state.step, self.bill.total, end[1])
         return self.result(*end)
 
@@ -137,6 +137,9 @@ class Run:
         return not math.sqrt(np.vdot(moved, moved)) <= self.reach
 
     def record(self) -> None:
+        """The loss of the output now, unless that row is there."""
+        if self.rows and tuple(self.rows[-1][:2]) == (self.state.step, self.bill.total):
+            return
         loss = math.nan if self.loss is None else float(self.loss(self.state.output))
         self.rows.append((self.state.step, self.bill.total, loss))
 

@@ -16,6 +16,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,22 +114,27 @@ class Ascent(Remainder):
             self.move(*found)
             s.sizes.append(norm(s.gradient))
 
+    @contextmanager
+    def trial(self) -> Iterator[dict]:
+        """Where the run stands, and stands again if anything ends it before a move is judged."""
+        old = {name: getattr(self.s, name) for name in ("level", "y", "gradient", "known", "look")}
+        try:
+            yield old
+        except BaseException:
+            vars(self.s).update(old)
+            raise
+
     def newton(self) -> None:
         """The step that Lanczos advises, judged at its end; refused where the loss has grown."""
-        s, i, look, old = (
-            self.s,
-            self.s.level,
-            self.s.look,
-            (self.s.y, self.s.gradient, self.s.known),
-        )
+        s, i, look, before = self.s, self.s.level, self.s.look, self.s.gradient
         at, n = self.at(look["rank"], "curvature"), len(self.s.sizes)
 
         def tilted(z: np.ndarray) -> np.ndarray | None:
             value = self.tried(look["rank"], z)
-            return None if value is None else old[1] + value - at
+            return None if value is None else before + value - at
 
         averaged = s.fresh and n > 1
-        t = 1 / n if averaged else (search(tilted, s.y, old[1], look["step"]) or [0.125])[0]
+        t = 1 / n if averaged else (search(tilted, s.y, before, look["step"]) or [0.125])[0]
         while (g := self.tried(i, s.y + t * look["step"], "gradients")) is None:
             t /= 4  # it led out of the domain
             if t < 1e-4:
@@ -138,17 +144,19 @@ class Ascent(Remainder):
         fell = -dot(s.gradient + g, step)  # by the trapezoidal rule
         if not s.fresh:
             keep(s.pairs, step, g - s.gradient)
-        self.move(s.y + step, g)
         if look["rank"] == i:  # it led where pairs were blind; L-BFGS goes on
+            self.move(s.y + step, g)
             s.look, s.sizes = None, [*s.sizes, norm(g)]
             return
-        s.look = self.weigh(g, max(look["rank"], self.affordable(SHARE * self.price[i]) or 0))
+        with self.trial() as old:
+            self.move(s.y + step, g)
+            s.look = self.weigh(g, max(look["rank"], self.affordable(SHARE * self.price[i]) or 0))
         gain = s.look["loss"] / look["loss"] if look["loss"] else 1.0
         if gain < 1 or (fell > 0 and gain < 2) or averaged:
             s.sizes.append(norm(g))
             s.estimate = self.whole
         else:
-            (s.y, s.gradient, s.known), s.look = old, look
+            vars(s).update(old)
         if gain > SLOW:
             self.slow()
 
@@ -194,14 +202,15 @@ class Ascent(Remainder):
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""
         s, i, steps = self.s, self.s.level + 1, len(self.s.sizes) - 1
-        for _ in range(6):
-            there = self.tried(i, s.y, "gradients")
-            if there is not None:
-                s.known[str(i)] = there
-                break
-            x = (s.start + s.y) / 2
-            self.move(x, self.bill.value(self.levels[i - 1], x, "gradients"))
-        s.level, s.gradient = i, self.at(i)
+        with self.trial():
+            for _ in range(6):
+                there = self.tried(i, s.y, "gradients")
+                if there is not None:
+                    s.known[str(i)] = there
+                    break
+                x = (s.start + s.y) / 2
+                self.move(x, self.bill.value(self.levels[i - 1], x, "gradients"))
+            s.level, s.gradient = i, self.at(i)
         j = self.affordable(max(SHARE, steps / 4 - 1) * self.price[i])  # or what L-BFGS took
         return self.view(None if j == i or not s.gradient.any() else j)
 
@@ -228,20 +237,20 @@ class Ascent(Remainder):
         error *= fall if more else 1
         if error > self.eps / 2:
             return False
-        old = {name: getattr(s, name) for name in ("level", "y", "gradient", "known", "look")}
-        s.level, s.products = s.level + more, PRODUCTS
-        k, j = self.levels[s.level], self.affordable(2 * self.price[s.level]) or 0
-        self.move(s.start, self.bill.value(k, s.start, "gradients"))
-        look = self.weigh(s.gradient, j, tolerance=0.0)  # a flow leans on its curvature
-        x = s.start - look["flowed"]
-        there = self.tried(s.level, x, "gradients")
-        if there is not None:
-            self.move(x, there)
-            error = max(error, self.weigh(there - look["rest"], j)["flow"])
+        with self.trial() as old:
+            s.level, s.products = s.level + more, PRODUCTS
+            k, j = self.levels[s.level], self.affordable(2 * self.price[s.level]) or 0
+            self.move(s.start, self.bill.value(k, s.start, "gradients"))
+            look = self.weigh(s.gradient, j, tolerance=0.0)  # a flow leans on its curvature
+            x = s.start - look["flowed"]
+            there = self.tried(s.level, x, "gradients")
+            if there is not None:
+                self.move(x, there)
+                error = max(error, self.weigh(there - look["rest"], j)["flow"])
+        if there is not None and self.eps / 3 + error <= self.eps:
             s.estimate = self.eps / 3 + error
-            if s.estimate <= self.eps:
-                self.end("done", f"within {self.radius:g} of the start")
-                return True
+            self.end("done", f"within {self.radius:g} of the start")
+            return True
         vars(s).update(old, flows=False)
         s.decide(f"gradient flow does not lead where level {k} agrees: it is left out")
         return False

@@ -63,6 +63,8 @@ def minimize(
         raise ValueError("give a plan (its eps is in it) or eps, not both")
     if plan is None and eps is None and max_cost is None:
         raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
+    if radius is not None and eps is None:
+        raise ValueError("radius goes with eps, in a run without a plan: give eps, or leave it out")
     eps, radius, max_cost = (
         None if given is None else positive(name, given)
         for name, given in (("eps", eps), ("radius", radius), ("max_cost", max_cost))

@@ -218,7 +218,7 @@ def positive(name: str, given: float) -> float:
     """A positive, finite number."""
     try:
         value = math.nan if isinstance(given, str | bytes | bool) else float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be positive and finite; got {shown(given)}")

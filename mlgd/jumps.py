@@ -56,6 +56,7 @@ class Schedule:
 
     def expected_cost(self, h: Hierarchy, horizon: float) -> float:
         """The mean price of a flow: an event at level k evaluates k and the level before it."""
+        h = h.only(self.levels)
         return self.integral([h.step_cost(k) for k in self.levels], horizon)
 
     def events(self, horizon: float, rng) -> Iterator[tuple[np.ndarray, ...]]:
@@ -194,6 +195,8 @@ def flow(
     schedule = rates if isinstance(rates, Schedule) else _constant(h, rates)
     if unknown := [k for k in schedule.levels if k not in h.levels]:
         raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
+    if schedule.levels != h.levels[: len(schedule.levels)]:
+        h = h.only(schedule.levels)  # an increment reaches back to the level used before
     weight = schedule.weight if weight is None else weight
     for name, given in (("horizon", horizon), ("weight", weight)):
         if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):

@@ -8,8 +8,9 @@ is inside `expected_cost` and the error budget.
 
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
-from .hierarchy import Hierarchy, first_level, positive
+from .hierarchy import Hierarchy, dyadic, first_level, positive
 from .stages import Budget, Ladder, NotApplicable, Stage, prescribed, searched, staged
 from .telescope import Telescope, regime
 
@@ -48,9 +49,9 @@ class Problem:
         if not number or not 0 <= self.mu <= self.beta:
             raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
         first = first_level(self.c) if self.first is None else self.first
-        if not isinstance(first, int) or isinstance(first, bool):
+        if not isinstance(first, Integral) or isinstance(first, bool):
             raise ValueError(f"first must be a level, an integer; got {first!r}")
-        vars(self).update(mu=float(self.mu), first=first)
+        vars(self).update(mu=float(self.mu), first=int(first))
 
     regime = property(lambda self: regime(self.gamma), doc=regime.__doc__)
 
@@ -86,6 +87,7 @@ class Plan:
     window: int | None = None
     budget: Budget | None = None
     accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
+    assumed: bool = False  # those accuracies are 2^-k, and nobody declared them
 
     steps = property(lambda self: sum(s.steps for s in self.stages))
     delta = property(lambda self: self.stages[-1].delta)
@@ -126,7 +128,8 @@ class Plan:
     @property
     def promised(self) -> str:
         """What may be said of a run that made all steps, in one sentence."""
-        return SAID[self.promise].format(eps=self.eps, guarantee=self.guarantee)
+        rests = f"{self.guarantee}, if level k is within 2^-k" if self.assumed else self.guarantee
+        return SAID[self.promise].format(eps=self.eps, guarantee=rests)
 
     def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
         """The oracle that a stage runs on a hierarchy.
@@ -144,10 +147,12 @@ class Plan:
         last, count, b = self.stages[-1], len(self.stages), self.budget
         output = "last point" if self.window == 1 else f"{self.averaging} average"
         of = f"   (the last of {count} stages)" if count > 1 else ""
+        target = f", eps = {self.eps:g}" if self.problem else ""
         drawn = zip(last.levels or (), last.probabilities or (), strict=True)
         rows = [
-            f"{self.method}, eps = {self.eps:g}: {self.steps} steps of {self.eta:.3g}, {output}",
-            f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call{of}",
+            f"{self.method}{target}: {self.steps} steps of {self.eta:.3g}, {output}",
+            b
+            and f"  bias at most   {self.delta:.3g}   noise at most {self.sigma:.3g} per call{of}",
             last.levels and "  levels drawn   " + "  ".join(f"{k}: {p:.3g}" for k, p in drawn),
             b
             and f"  error budget   {b.horizon:.3g} horizon + {b.bias:.3g} bias + {b.noise:.3g} "
@@ -230,6 +235,7 @@ def plan(
     ladder = None if on is None else Ladder.of(on)
     if ladder is not None:
         known["accuracies"] = dict(zip(ladder.h.levels, ladder.accuracy.tolist(), strict=True))
+        known["assumed"] = ladder.h.accuracy is dyadic
         if method in ("multilevel", "fixed"):
             return Plan(**known, **searched(ladder, problem, eps, eta, method == "fixed"))
     made = Plan(**known, **prescribed(method, problem, eps, eta))

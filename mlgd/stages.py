@@ -209,11 +209,10 @@ def searched(ladder: Ladder, problem, eps: float, eta: float, quiet: bool) -> di
     about = grid * ladder.about(left(np.array([*most])[:, None, None], grid)[2])
     cells = np.argwhere(np.isfinite(about.min(axis=1))).tolist()  # of share and finest level
     if not cells:
-        alone = min(2 * delta[-1] * d0, delta[-1] ** 2 / mu if mu else math.inf)
         raise NotApplicable(
             f"the target {eps:g} is out of reach on this ladder: its finest level "
-            f"{ladder.h.levels[-1]} has accuracy {delta[-1]:.3g}, which alone costs a loss of "
-            f"{alone:.3g}: add finer levels or ask for a larger eps"
+            f"{ladder.h.levels[-1]} has accuracy {delta[-1]:.3g}, which leaves no room for steps: "
+            "add finer levels or ask for a larger eps"
         )
     ways = []
     for i, k in sorted(cells, key=lambda cell: about[cell[0], :, cell[1]].min())[:FINALISTS]:

@@ -187,3 +187,34 @@ def test_it_goes_back_into_a_domain_and_on_where_what_is_left_adds_up_with_error
 def test_the_finest_level_is_minimized_before_eps_is_missed():
     run = minimize(Hierarchy(level, lambda k: 2.0**k, range(5)), ZERO, eps=1e-4)
     assert level(4, run.y) @ (level(4, run.y) / LAM) / 2 <= 3e-5
+
+
+def curved(k, y):  # an integral by 8^k cells beside a quadratic
+    t = np.arange(2**k) / 2**k
+    return np.array([1.0, 0.1]) * y - np.exp(-(t[:, None, None] + t[:, None] + t) / 3).mean()
+
+
+def value(y):
+    return float(np.array([1.0, 0.1]) @ y**2) / 2 - (3 * (1 - np.exp(-1 / 3))) ** 3 * float(y.sum())
+
+
+def test_what_ends_a_run_before_a_move_is_judged_leaves_the_point_reached():
+    def broken(k, y):
+        if k == 4:
+            raise MemoryError
+        return curved(k, y)
+
+    whole = minimize(Hierarchy(curved, eight, range(1, 4)), np.zeros(2), eps=1e-3, loss=value)
+    run = minimize(Hierarchy(broken, eight, range(1, 7)), np.zeros(2), eps=1e-3, loss=value)
+    assert run.status == "failed"
+    assert value(run.y) <= whole.fun + 0.05
+    for budget in range(10_000, 12_000, 50):
+        h = Hierarchy(curved, eight, range(1, 7))
+        run = minimize(h, np.zeros(2), eps=1e-2, radius=10, max_cost=budget, loss=value)
+        assert value(run.y) < -1.5
+        assert run.fun == value(run.y)
+
+
+def test_a_radius_goes_with_eps():
+    with pytest.raises(ValueError, match="radius goes with eps"):
+        minimize(Hierarchy(curved, eight, range(1, 4)), np.zeros(2), max_cost=1e4, radius=10.0)
