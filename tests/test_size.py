@@ -1,6 +1,7 @@
 """The house stays small: lines and files per part, lines per file, stored fields per class.
 
-The numbers are those of the day and are only ever lowered; a new feature brings its own deletion.
+The numbers are only ever lowered, and a new feature brings its own deletion. They are the budgets
+but for the library's, which is still that of the day: 2,800 lines in 14 files are asked for.
 """
 
 import ast
@@ -14,14 +15,14 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (4150, 16),
+    "mlgd/*.py": (3430, 16),
     "mlgd/experiment/*.py": (2400, 13),
-    "mlgd/book/*.py": (1900, 13),
-    "tests/**/*.py": (8350, 999),
+    "mlgd/book/*.py": (1100, 8),
+    "tests/**/*.py": (6500, 999),
 }
-CELLS = {"book/*.ipynb": 2400, "book/audit/*.ipynb": 4250}  # lines of code cells
-DATA = 242  # KB under book/data
-SCRIPTS = 300  # lines of the pages' own scripts
+CELLS = {"book/*.ipynb": 2400, "book/audit/*.ipynb": 3200}  # lines of code cells
+DATA = 200  # KB under book/data
+SCRIPTS = 200  # lines of the pages' own scripts
 
 
 def lines(path: Path) -> list[str]:
@@ -64,11 +65,10 @@ def test_no_line_is_hidden_from_the_formatter():
 
 def test_no_file_is_long_and_no_class_stores_much():
     for path in sorted(TOP.glob("mlgd/**/*.py")):
-        assert len(lines(path)) <= TOO_LONG.get(path.stem, LONGEST), path
+        assert len(lines(path)) <= LONGEST, path
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name != "Result":
-                most = TOO_MANY.get(node.name, FIELDS)
-                assert len(stored(node)) <= most, (node.name, stored(node))
+                assert len(stored(node)) <= FIELDS, (node.name, stored(node))
 
 
 def stored(node: ast.ClassDef) -> set[str]:
@@ -83,8 +83,3 @@ def stored(node: ast.ClassDef) -> set[str]:
             if isinstance(n.value, ast.Name) and n.value.id == "self":
                 declared.add(n.attr)
     return declared
-
-
-# What is still over, to be emptied: nothing is added here.
-TOO_LONG: dict[str, int] = {}
-TOO_MANY: dict[str, int] = {}
