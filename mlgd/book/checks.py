@@ -2,24 +2,23 @@
 
 An author writes words; the mathematics beside them is printed from the expressions that the test
 compares, and the numbers from what was computed. Every kind notices a constant that is wrong by
-ten percent (a statistical or measured one by a factor of two), or says what slack it leaves, why.
+ten percent (a measured one by a factor of two), or says what slack it leaves, and why.
 
-`refuted` is for what does not hold as printed: a counterexample, which the mended claim survives,
-and the repair, itself a check. A claim that is not confirmed raises `CheckFailed`; a check that
-could not fail, or that hides its slack, raises `ValueError`.
+`refuted` is for what does not hold as printed: a counterexample, and the repair, itself a check,
+with what it says of the counterexample. A claim that is not confirmed raises `CheckFailed`; a
+check that could not fail, or that hides its slack, raises `ValueError`.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import sympy as sp
-from scipy import stats
 
 from .pieces import Check, Group, tex
 
-FALSE_ALARM = 1e-6
 SIGNS = {"<=": r"\le", ">=": r"\ge", "=": "="}
 Rows = str | Sequence[str]
 
@@ -78,7 +77,7 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
     A left side keeps its shape on the page if it is unevaluated (sp.Sum, sp.Integral, symbols that
     `where` replaces); one that is only computed is given as {its name in words: expression}.
     """
-    formulas, many = [], isinstance(lhs, list | tuple)
+    formulas, sides, many = [], [], isinstance(lhs, list | tuple)
     for left, right in zip(lhs, rhs, strict=True) if many else [(lhs, rhs)]:
         a, b = (sp.sympify(_value(side)) for side in (left, right))
         _need(equal(a.subs(where), b.subs(where)), f"{rows}: {a} differs from {b}")
@@ -86,9 +85,11 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
         shown = tex(left if isinstance(left, Mapping) else a)
         _sound(shown != tex(b), f"{rows}: both sides read {shown}: name the left one in words")
         formulas.append(f"{shown}={tex(b)}")
+        sides.append((a.subs(where), "=", b.subs(where)))
     lines = [f"with {_point(where)}"] * bool(where)
     lines.append("both sides are reduced to one expression by sympy")
-    return _check(rows, "identity", "holds", words, tuple(formulas), tuple(lines))
+    kept = {"sides": tuple(sides)}
+    return _check(rows, "identity", "holds", words, tuple(formulas), tuple(lines), **kept)
 
 
 def non_negative(factor: sp.Expr, hypotheses: Sequence[sp.Expr]) -> bool:
@@ -121,7 +122,8 @@ def certificate(
     lines.append("right minus left: $" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$")
     lines += [f"${tex(g)}\\ge 0$: {why}" for g, why in given.items() if why]
     formula = rf"{tex(lhs)}\le {tex(rhs)}"
-    return _check(rows, "certificate", "holds", words, (formula,), tuple(lines))
+    kept = {"sides": ((lhs.subs(where), "<=", rhs.subs(where)),), "given": given}
+    return _check(rows, "certificate", "holds", words, (formula,), tuple(lines), **kept)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -158,25 +160,6 @@ def _spread(value: float, error: float) -> str:
     return tex(value) + (rf"\pm{tex(float(f'{error:.1g}'))}" if error else "")
 
 
-def statistical(rows: Rows, words: str, run: Callable, sign: str, figure, *, runs: int) -> Check:
-    """The mean of run(rng, runs) is a positive figure, by Student's law; its power is stated."""
-    _sound(sign == "=" and figure > 0, f"{rows}: {sign!r} {figure}? A mean equals a figure above 0")
-    values = np.asarray(run(np.random.default_rng(0), runs), float)
-    _sound(values.shape == (runs,) and np.ptp(values) > 0, f"{rows}: {runs} varying values needed")
-    mean, error = values.mean(), values.std(ddof=1) / math.sqrt(runs)
-    t, away = stats.t.isf(FALSE_ALARM / 2, runs - 1), (mean - figure) / error
-    message = f"{rows}: mean {mean:.6g} +- {error:.2g} against {figure:.6g}, t = {t:.3g}"
-    _need(abs(away) <= t, message)
-    power = stats.norm.cdf(figure / 2 / error - t)  # with this spread
-    _sound(power > 0.99, f"{rows}: half the figure would be refused with chance {power:.2g}")
-    lines = (
-        f"{runs} runs: {abs(away):.1f} standard errors from the figure, with t = {t:.1f}",
-        f"twice or half the figure would be refused with chance {power:.2%} or more",
-    )
-    shown = f"{_spread(mean, error)}= {tex(figure)}"
-    return _check(rows, "statistical", "holds", words, (shown,), lines)
-
-
 def measured(
     rows: Rows, words: str, ours, paper: str, *, spread: float = 0.0, one_run: bool = False
 ) -> Check:
@@ -211,6 +194,16 @@ def cited(rows: Rows, words: str, key: str) -> Check:
     return _check(rows, "cited", "cited", words, (), (f"source: {key}",))
 
 
+def _there(at: Mapping, *sides) -> list[float]:
+    """The values of sides at a point; none where it lacks one of their symbols."""
+    values = [sp.sympify(_value(side)).subs(at) for side in sides]
+    return [float(v) for v in values] if all(v.is_number for v in values) else []
+
+
+def _true(a: float, relation: str, b: float) -> bool:
+    return {"<=": a <= b, ">=": a >= b, "=": math.isclose(a, b, rel_tol=1e-9)}[relation]
+
+
 def refuted(
     rows: Rows,
     words: str,
@@ -220,41 +213,40 @@ def refuted(
     *,
     at: Mapping = {},
     mended=None,
-    needs=None,
     repair: Check,
     verdict: str = "repaired",
 ) -> Check:
     """What is printed, lhs <= rhs, is false `at` a point, or for the numbers computed.
 
-    What mends it is `mended`, a right side (or a pair of sides) with which the same point is no
-    counterexample, or `needs`, an expression that must be non-negative and is negative there. Then
-    `repair` proves what the mended statement rests on. 'repaired': the paper's conclusion stands,
-    a step, constant or range is mended; 'fails': it needs the hypothesis that repair adds.
+    `repair`, a check of the same row, takes its place. Shown are its hypotheses that the point
+    lacks or, if there is none, what it says at the point. 'repaired': the paper's conclusion
+    stands, a step, constant or range is mended; 'fails': it needs what the repair adds.
     """
     _sound(verdict in ("repaired", "fails") and relation in SIGNS, f"{verdict!r}, {relation!r}?")
-    _sound((mended is None) != (needs is None), f"{rows}: give mended= or needs=, and not both")
-    sign = SIGNS[relation]
-
-    def tried(left, right) -> tuple[float, float, bool]:
-        a, b = (float(sp.sympify(_value(side)).subs(at)) for side in (left, right))
-        true = {"<=": a <= b, ">=": a >= b, "=": math.isclose(a, b, rel_tol=1e-9)}
-        return a, b, true[relation]
-
-    a, b, true = tried(lhs, rhs)
-    _need(not true, f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
+    (a, b), sign = _there(at, lhs, rhs), SIGNS[relation]
+    _need(not _true(a, relation, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
     begin = f"At {_point(at)}: " if at else "Computed: "
     against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right."]
-    if needs is None:
+    if mended is not None:  # the old form, until its last user is gone
         left, right = mended if isinstance(mended, tuple) else (lhs, mended)
-        a, b, true = tried(left, right)
-        _need(true, f"{rows}: mended, {a:.6g} {relation} {b:.6g} is still false")
+        a, b = _there(at, left, right)
+        _need(_true(a, relation, b), f"{rows}: mended, {a:.6g} {relation} {b:.6g} is still false")
         against.append(f"Mended: ${tex(left)}{sign} {tex(right)}$, ${tex(a)}{sign} {tex(b)}$.")
     else:
-        missing, _, _ = tried(needs, 0)
-        _need(missing < 0, f"{rows}: the counterexample satisfies {needs} >= 0")
-        against.append(rf"It lacks ${tex(needs)}\ge 0$, which is ${tex(missing)}$ there.")
-    formula = f"{tex(lhs)}{sign} {tex(rhs)}"
-    return _check(rows, repair.kind, verdict, words, (formula,), (), tuple(against), repair)
+        against += _mends(repair, at)
+    made = _check(rows, repair.kind, verdict, words, (f"{tex(lhs)}{sign} {tex(rhs)}",))
+    _sound({*made.rows} & {*repair.rows}, f"{rows}: the repair is one of {repair.rows}")
+    return replace(made, against=tuple(against), repair=repair)
+
+
+def _mends(repair: Check, at: Mapping) -> list[str]:
+    """What a repair says of the counterexample: hypotheses that it lacks, else both sides there."""
+    lacks = {g: v for g in repair.given for v in _there(at, g) if v < 0}
+    if lacks:
+        return [rf"It lacks ${tex(g)}\ge 0$, which is ${tex(v)}$ there." for g, v in lacks.items()]
+    sides = [(_there(at, left, right), sign) for left, sign, right in repair.sides if at]
+    _need(all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}")
+    return [f"The repair there: ${tex(v[0])}{SIGNS[s]} {tex(v[1])}$." for v, s in sides if v]
 
 
 def group(title: str, *checks: Check) -> Group:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlgd import Problem, formulas, minimize, plan
 from mlgd.examples import HeatSource
 from mlgd.experiment.anchored import heat_ladder
 
-KINDS = ("certificate", "identity", "enclosure", "exact run", "statistical", "measured", "cited")
+KINDS = ("certificate", "identity", "enclosure", "exact run", "measured", "cited")
 VERDICTS = ("holds", "repaired", "fails", "agrees", "differs", "cited")
 MIME = "application/vnd.mlgd.check+json"
 OURS = "ours:"  # begins the row of a theorem of the book's own: no claim of the paper
@@ -148,6 +148,8 @@ class Check:
     evidence: tuple[str, ...] = ()
     against: tuple[str, ...] = ()  # the counterexample, in view
     repair: "Check | None" = None
+    sides: tuple[tuple[sp.Expr, str, sp.Expr], ...] = ()  # what was compared, and under
+    given: Mapping[sp.Expr, str] = field(default_factory=dict)  # which hypotheses: {>= 0: why}
 
     @property
     def statement(self) -> str:
@@ -188,10 +190,8 @@ class Check:
         if self.repair:
             mended = with_formulas(sentence(self.repair.statement), LONG)
             view += f"<div class='mlgd-repair'><b>Repair.</b> {mended}</div>"
-        home = (
-            "../ledger.html" if Path.cwd().name == "audit" else "ledger.html"
-        )  # kernels run there
-        link = f"<a href='{home}#row-{{}}'>its row in the ledger</a>"
+        up = "../" if Path.cwd().name == "audit" else ""  # kernels run there
+        link = f"<a href='{up}ledger.html#row-{{}}'>its row in the ledger</a>"
         foot = " ".join(link.format(slug(r)) for r in self.rows if not r.startswith(OURS))
         own = lines((self.repair or self).evidence)
         proof = fold(self.kind, f"{own}<div class='mlgd-foot'>{foot}</div>")

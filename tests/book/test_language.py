@@ -9,7 +9,7 @@ import pytest
 
 from mlgd.book.chapters import notebooks
 
-KINDS = ("identity", "certificate", "enclosure", "exact", "statistical", "measured", "refuted")
+KINDS = ("identity", "certificate", "enclosure", "exact", "measured", "refuted")
 # Digits that are no constants: names ($d_0$, $y_1$), places in the paper, and numbered parts of it.
 NO_CONSTANT = re.compile(
     r"_\{?\d\}?|\bl(?:ines?|\.) ?\d+(?:-\d+)?|(?:Theorem|Table|Figure|Section|Remark|Appendix) \S+"
