@@ -13,7 +13,7 @@ from mlgd.book.pieces import bundles_in
 WORDS, CELL, MEDIAN, VIEW = 2300, 25, 15, 10
 AUDIT_CELL = 40
 NO_STORY = ("index", "ledger", "theorems")  # tables, not stories
-APART = ("explorer", "your_hierarchy")  # pages without checks that are still to be written
+APART = ("explorer", "your_hierarchy")  # tools: no theorem, no proof
 STORIES = [n for n in PAGES if "/" not in n and n not in (*NO_STORY, *APART)]
 AUDITS = [n for n in PAGES if n.startswith("audit/")]
 
