@@ -182,11 +182,6 @@ SIMILAR = {
     "delta": d0 / (4 * WEIGHT_SUM),
     "sigma2": d0**2 / (2 * WEIGHT_SQUARES) - delta**2,
 }
-SIMILAR_BUDGET = {
-    "horizon": d0**2 / (2 * WEIGHT_SUM),
-    "bias": 2 * d0 * delta,
-    "noise": (sigma**2 + delta**2) * WEIGHT_SQUARES / WEIGHT_SUM,
-}
 STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance
 # Its price: SIMILAR_FACTOR (most steps of a stage) times ROUNDED (fewest) times (c d0/eps)^gamma,
 # or times STAGE_SUM (c/sqrt(mu eps))^gamma where it restarts, and the coarsest level every time.
@@ -200,6 +195,57 @@ ROUNDED = ((T + 1) / (T - 1)) ** gamma
 STAGE_SUM = 2**gamma * (1 + 1 / (1 - 2 ** (-gamma / 2)))
 SIMILAR_STEPS = 1 + sp.sqrt(3 * d0**2 / (eta * eps))
 STAGE_STEPS = 1 + sp.sqrt(12 / (eta * mu))
+
+# --- what plans take from it ---
+
+
+def prescribed(method: str, d0: float, mu: float, eta: float, eps: float) -> dict:
+    """Stages (T, delta, sigma), error budget, averaging and guarantee of a method, in numbers."""
+    known = {"d0": d0, "mu": mu, "eta": eta, "eps": eps}
+    if method in ("accelerated", "scheduled"):
+        return (_similar_triangles if method == "accelerated" else _proposition_2)(**known)
+    strong = mu > 0 and eps <= mu * d0**2
+    steps, bias, noise2 = values(STRONG if strong else CONVEX, **known).values()
+    noise = 0.0 if method == "fixed" else math.sqrt(noise2)
+    known |= {"T": steps, "delta": bias, "sigma": noise}
+    return {
+        "stages": [(steps, bias, noise)],
+        "budget": values(STRONG_BUDGET if strong else CONVEX_BUDGET, **known),
+        "growth": 1 / (1 - eta * mu) if strong else 1.0,
+        "guarantee": f"the paper's Theorem 1({'b' if strong else 'a'})",
+    }
+
+
+def _similar_triangles(d0: float, mu: float, eta: float, eps: float) -> dict:
+    """Loss at most 3 R^2 / (2 A_T) from distance R; with mu, restarted at halved R^2."""
+    stages, target = [], math.inf
+    while target > eps:
+        target = value(STAGE_TARGET, mu=mu, d0=d0)
+        steps, bias, noise2 = values(SIMILAR, d0=d0, eta=eta, eps=max(target, eps)).values()
+        stages.append((steps, bias, math.sqrt(noise2)))
+        third, d0 = 2 * d0 * bias, d0 / math.sqrt(2)  # R^2 / (2 A_T): each of the three terms
+    budget = dict.fromkeys(("horizon", "bias", "noise"), third)
+    said = "similar triangles, constants proved in the book"
+    return {"stages": stages, "budget": budget, "window": 1, "guarantee": said}
+
+
+def _proposition_2(d0: float, mu: float, eta: float, eps: float) -> dict:
+    """In discrete time: weights rho^-t; a block of steps earlier, delta^2 and sigma^2 double."""
+    rate = -math.log1p(-eta * mu / 2)  # rho = e^-rate
+    steps = max(1, math.ceil(math.log1p(2 * mu * d0**2 / eps) / rate - 1e-9))
+    block = max(1, math.floor(2 * math.log(2) / rate))
+    counts = [min(block, steps - ago) for ago in range(0, steps, block)]  # from the end
+    share = [math.exp(-rate * block * i) * math.expm1(-rate * n) for i, n in enumerate(counts)]
+    worst = sum(s * 2**i for i, s in enumerate(share)) / math.expm1(-rate * steps)
+    at = values(DISCRETE, mu=mu, eta=eta, eps=eps, injection=worst).values()
+    stages = [(n, *(math.sqrt(x * 2.0**i) for x in at)) for i, n in enumerate(counts)]
+    # the formula's own horizon cancels where rate * steps is tiny
+    budget = {"horizon": mu * d0**2 / 2 / math.expm1(steps * rate)}
+    budget |= dict.fromkeys(("bias", "noise"), 3 * eps / 8)  # delta and sigma are such
+    said = "the paper's Proposition 2 in discrete time, proved in the book"
+    growth = 1 / (1 - eta * mu / 2)
+    return {"stages": stages[::-1], "budget": budget, "growth": growth, "guarantee": said}
+
 
 # --- the table of bounds ---
 

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import quad
@@ -28,7 +27,7 @@ AT = {"c": C, "beta": BETA, "mu": MU, "d0": D0, "eps": EPS, "eta": ETA, "delta":
 AT |= {"sigma": SIGMA, "first": FIRST, "T": STEPS, "n": N, "injection": J}
 AT |= {"horizon": HORIZON, "t": TIME}
 halves = sum(2.0 ** (-0.5 * k) for k in range(400))  # gamma = 3 and 1: neighbours differ by sqrt 2
-C3, weights = 9 * halves**2, ETA * np.arange(1, STEPS + 1)
+C3 = 9 * halves**2
 CALL3 = C3 * C**3 / (DELTA * SIGMA**2)
 LOG_R = 1 + math.log(MU * D0**2 / EPS)
 CONVEX = (4 * D0**2 / (ETA * EPS), EPS / (16 * D0), EPS / (4 * ETA))
@@ -91,13 +90,6 @@ VALUES = {  # what is computed, gamma, what the theory says; more of it is in te
     "discrete, noise": (F.DISCRETE_BUDGET["noise"], 3, 0.0036),
     "lower, convex": (F.LOWER_CONVEX, 3, 0.75 * (0.7 * 1.5 / 0.024) ** 3),
     "lower, strongly": (F.LOWER_STRONG, 3, 0.75 * (0.7 / 0.0048**0.5) ** 3),
-    "triangles, horizon": (F.SIMILAR_BUDGET["horizon"], 3, D0**2 / 2 / weights.sum()),
-    "triangles, bias": (F.SIMILAR_BUDGET["bias"], 3, 3 * DELTA),
-    "triangles, noise": (
-        F.SIMILAR_BUDGET["noise"],
-        3,
-        (SIGMA**2 + DELTA**2) * (weights**2).sum() / weights.sum(),
-    ),
     "a stage's target": (F.STAGE_TARGET, 3, MU * (D0**2 / 2) / 2),
 }
 

@@ -48,8 +48,8 @@ def test_the_budget_closes_and_the_price_is_within_its_bound_for_any_step(case, 
     eta = 10.0**shrink * min(1 / (4 * problem.beta), problem.d0**2 / eps)
     for method in methods_for(problem):
         bill = plan(problem, eps, method, eta=eta)
-        assert bill.budget.total <= eps * (1 + 1e-9), method
-        assert min(bill.budget.horizon, bill.budget.bias, bill.budget.noise) >= 0
+        assert sum(bill.budget.values()) <= eps * (1 + 1e-9), method
+        assert min(bill.budget.values()) >= 0
         assert 0 < bill.expected_cost <= bill.cost_bound * (1 + 1e-9), method
         assert bill.steps >= 1
         assert bill.eta == eta
@@ -124,7 +124,7 @@ def test_a_schedule_of_more_steps_than_fit_into_a_machine_integer():
     stiff = Problem(beta=5e5, mu=1.0, d0=1.0, gamma=3.0, c=1.0)
     bill = plan(stiff, 1e-3, "scheduled", eta=2.0**-40 / (4 * stiff.beta))
     assert bill.steps > 2**60
-    assert bill.budget.total <= 1e-3 * (1 + 1e-9)
+    assert sum(bill.budget.values()) <= 1e-3 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("method", ["multilevel", "scheduled"])
@@ -151,10 +151,8 @@ def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(m
 
 def test_a_plan_reads_as_a_bill():
     text = str(plan(CONVEX, 0.05))
-    words = "multilevel, eps = 0.05|error budget|expected price|never above|proved"
+    words = "multilevel: |error budget|expected price|never above|proved"
     assert all(word in text for word in words.split("|"))
-    assert "already has loss at most eps" in str(plan(CONVEX, 9.0))
-    assert "already" not in str(plan(CONVEX, 8.9))
 
 
 # --- on a ladder of one's own ---
@@ -188,8 +186,8 @@ def test_a_plan_on_a_ladder_keeps_its_promise_and_its_bill(name, method, mu):
         return
     bill = plan(problem, 0.6, method, on=h)
     assert bill.promise == "proved"
-    assert bill.budget.total <= 0.6 * (1 + 1e-9)
-    assert {*bill.stages[-1].levels} <= {*h.levels}
+    assert sum(bill.budget.values()) <= 0.6 * (1 + 1e-9)
+    assert {*bill.stages[-1].probabilities} <= {*h.levels}
     assert "never above" in str(bill)
     runs = [minimize(h, START, bill, rng=seed) for seed in range(32)]
     paid = np.array([run.cost for run in runs])
@@ -227,7 +225,7 @@ def test_prices_are_no_higher_than_they_were(seed):
                 price = None
             else:
                 price = bill.expected_cost
-                assert bill.budget.total <= eps * (1 + 1e-9)
+                assert sum(bill.budget.values()) <= eps * (1 + 1e-9)
             known = FROZEN[f"{seed} {method} {'own' if on else 'ideal'}"]
             assert (price is None) == (known is None)
             assert price is None or price <= 1.02 * known
@@ -239,24 +237,26 @@ def test_the_budget_is_that_of_the_one_step_lemma():
     eta, mu = 0.25, 0.02
     s = 1 - (1 - 1 / bill.growth) / (eta * mu)
     horizon = (1 - s) * mu * 4 / (bill.growth**bill.steps - 1)
-    assert bill.budget.horizon == pytest.approx(horizon, rel=1e-6)
-    assert bill.budget.bias == pytest.approx(bill.delta**2 / (s * mu), rel=1e-6)
-    assert bill.budget.noise == pytest.approx(eta * (bill.sigma**2 + 2 * bill.delta**2), rel=1e-6)
+    assert bill.budget["horizon"] == pytest.approx(horizon, rel=1e-6)
+    assert bill.budget["bias"] == pytest.approx(bill.delta**2 / (s * mu), rel=1e-6)
+    assert bill.budget["noise"] == pytest.approx(
+        eta * (bill.sigma**2 + 2 * bill.delta**2), rel=1e-6
+    )
     flat = plan(replace(PROBLEM, mu=1e-4), 0.3, on=LADDERS["uneven"])
     assert flat.averaging == "uniform"
-    assert flat.budget.horizon == pytest.approx(4 / (eta * flat.steps))
-    assert flat.budget.bias == pytest.approx(2 * flat.delta * math.sqrt(0.3 * eta * flat.steps))
+    assert flat.budget["horizon"] == pytest.approx(4 / (eta * flat.steps))
+    assert flat.budget["bias"] == pytest.approx(2 * flat.delta * math.sqrt(0.3 * eta * flat.steps))
 
 
 def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is():
     h, floor = LADDERS["uneven"], OFF[6] ** 2 / PROBLEM.mu
-    assert plan(PROBLEM, 3 * floor, on=h).stages[0].levels[-1] == 6
-    with pytest.raises(ValueError, match=r"accuracy 0.0011, which leaves no room"):
+    assert max(plan(PROBLEM, 3 * floor, on=h).stages[0].probabilities) == 6
+    with pytest.raises(ValueError, match=r"accuracy, 0.0011, leaves no room"):
         plan(PROBLEM, 0.9 * floor, on=h)
-    with pytest.raises(ValueError, match=r"'accelerated': accuracy .* offers 0.0011: add levels"):
+    with pytest.raises(ValueError, match=r"accuracy .* offers 0.0011: add levels"):
         plan(PROBLEM, 0.9 * floor, "accelerated", on=h)
     exact = Hierarchy(evaluate, PRICE, list(OFF), OFF.get, exact=True)
-    assert plan(PROBLEM, 1e-9, on=exact).budget.total <= 1e-9 * (1 + 1e-9)
+    assert sum(plan(PROBLEM, 1e-9, on=exact).budget.values()) <= 1e-9 * (1 + 1e-9)
 
 
 # --- what was measured is an estimate ---
@@ -268,7 +268,7 @@ def test_measured_inputs_make_an_estimate():
     measured = report.problem(beta=1.0, d0=2.0, mu=0.5)
     for bill in (plan(PROBLEM, 0.1, on=report), plan(measured, 0.1), plan(measured, 0.1, on=h)):
         assert bill.promise == "estimate"
-        assert "mean loss about 0.1 (an estimate from measured inputs" in bill.promised
+        assert "mean loss about 0.1 (estimate: " in bill.promised
     assert minimize(h, np.ones(2), plan(measured, 0.1, on=h), rng=0).promise == "estimate"
 
 
@@ -278,7 +278,7 @@ def test_a_report_brings_its_own_increments():
     values = {k: (EIGENVALUES * START + 1e-6 * k)[None] for k in h.levels}
     report = SimpleNamespace(hierarchy=h, values=values)
     bill = plan(PROBLEM, 0.3, on=report)
-    assert max(bill.stages[0].probabilities[1:], default=0.0) < 1e-6
+    assert all(p < 1e-6 for p in sorted(bill.stages[0].probabilities.values())[:-1])
     assert bill.expected_cost < plan(PROBLEM, 0.3, on=h).expected_cost
 
 
@@ -302,20 +302,5 @@ def test_a_plan_by_hand_promises_nothing():
 def test_compare_prices_every_method_cheapest_first(case):
     problem, eps = case
     ranked = compare(problem, eps)
-    assert {p.method for p in ranked.plans} == {*methods_for(problem)}
-    assert all(a.expected_cost <= b.expected_cost for a, b in pairwise(ranked.plans))
-    assert ranked.best is ranked.plans[0]
-    assert {*ranked.left_out} == {*METHODS} - {*methods_for(problem)}
-    fixed = next(p.expected_cost for p in ranked.plans if p.method == "fixed")
-    pays = any(p.expected_cost <= fixed for p in ranked.plans if p.method != "fixed")
-    assert ranked.verdict.startswith(f"the telescope {'pays' if pays else 'does not pay'}: ")
-    assert all(p.method in str(ranked) for p in ranked.plans)
-
-
-@pytest.mark.parametrize(
-    ("kept", "said"), [("fixed", "no telescope"), ("multilevel", "no fixed level")]
-)
-def test_where_one_kind_alone_can_be_planned_there_is_nothing_to_compare(kept, said):
-    ranked = compare(PROBLEM, 0.05, on=LADDERS["uneven"])
-    alone = replace(ranked, plans=tuple(p for p in ranked.plans if p.method == kept))
-    assert alone.verdict == f"{said} can be planned here: use {kept!r}"
+    assert {p.method for p in ranked} == {*methods_for(problem)}
+    assert all(a.expected_cost <= b.expected_cost for a, b in pairwise(ranked))
