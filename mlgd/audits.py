@@ -6,9 +6,8 @@ number is exact there.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,15 +20,6 @@ STRAIGHT = 0.05  # bits: what a level may be off the line of the finer ones in a
 NEAR_TWO = (1.6, 2.5)  # a range of gamma around 2 that lies in here is the Monte Carlo rate
 
 
-class Law(NamedTuple):
-    """Price ~ error^-gamma over the levels number `used`; gamma is nan where errors do not fall."""
-
-    gamma: float
-    range: tuple[float, float]
-    r2: float
-    used: list[int]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What `audit` found: per level bias, increment and price; the law; warnings with remedies.
@@ -40,27 +30,26 @@ class Audit:
     """
 
     of: Hierarchy
-    points: tuple[np.ndarray, ...]
-    values: dict[int, np.ndarray]
+    values: dict[int, np.ndarray]  # of each level, at every point
     referred: bool  # whether bias is measured against a reference, and not the finest level
     bias: np.ndarray
     increment: np.ndarray
     price: np.ndarray
-    law: Law
-    c: float = math.nan
-    warnings: tuple[str, ...] = ()
+    gamma: float
+    gamma_range: tuple[float, float]
+    r2: float
+    used: list[int]  # the levels that carry the line, by their number
 
     levels = property(lambda self: self.of.levels)
-    r2 = property(lambda self: self.law.r2)
-    gamma = property(lambda self: self.law.gamma)
-    gamma_range = property(lambda self: self.law.range)
-    cost = property(lambda self: float(len(self.points) * self.price.sum()))
+    size = property(lambda self: self.bias if self.referred else self.increment)
+    warnings = property(lambda self: tuple(_warnings(self)), doc="What to mend, and how.")
+    cost = property(lambda self: float(len(self.values[self.levels[0]]) * self.price.sum()))
 
     @property
     def regime(self) -> str:
         """'ETMC' (gamma < 2), 'MC' or 'HTMC' (gamma > 2) where a line carries it, or 'unknown'."""
         low, high = self.gamma_range
-        if len(self.law.used) < 3 or self.r2 < 0.9 or not self.gamma > 0:
+        if len(self.used) < 3 or self.r2 < 0.9 or not self.gamma > 0:
             return "unknown"
         if low > 2 or high < 2:
             return "HTMC" if low > 2 else "ETMC"
@@ -69,22 +58,26 @@ class Audit:
     @property
     def tail(self) -> float:
         """What lies beyond an increment, in units of it, if the ladder went on as it does."""
+        used = self.used
         if not self.gamma > 0:
             return 1.0  # as if increments halved; a warning says that it is not known
-        used = self.law.used
         ratio = 2.0 ** (-float(np.mean(np.diff(np.log2(self.price[used])))) / self.gamma)
         steps = np.diff([self.values[self.levels[i]].ravel() for i in (used[0] - 1, *used)], axis=0)
         steps /= np.linalg.norm(steps, axis=1, keepdims=True)
         return beyond(ratio, float(np.mean(np.sum(steps[1:] * steps[:-1], axis=1)[-3:])))
 
+    @property
+    def c(self) -> float:
+        """The prefactor of price = (c/error)^gamma, for the largest error over the points."""
+        if not self.gamma > 0:
+            return math.nan
+        logs = np.log2(self.price[self.used]) / self.gamma + np.log2(self.size[self.used])
+        return 2.0 ** float(np.mean(logs)) * (1.0 if self.referred else self.tail)
+
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The same levels, with measured accuracies; without a reference the tail is added."""
-        accuracy = self.bias.copy()
-        if not self.referred:
-            alone = len(self.levels) == 1
-            own = self.of.accuracy(self.levels[-1]) if alone else self.increment[-1] * self.tail
-            accuracy += own
+        accuracy = self.bias + (0.0 if self.referred else self.increment[-1] * self.tail)
         accuracy = np.maximum(accuracy, max(1e-16 * self.increment[0], 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # no level is worse than finer ones
         return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
@@ -94,17 +87,13 @@ class Audit:
     ) -> Problem:
         """A Problem with the measured gamma, c and first level; scale: constants(h, y0)."""
         if not self.gamma > 0:
-            raise ValueError(
-                "this audit found no rate gamma (the error does not fall with the price): mend "
-                "what its warnings say, or give Problem a gamma and c that you know"
-            )
+            raise ValueError("this audit found no rate gamma: mend what its warnings say")
         known = {"beta": beta, "d0": d0, "mu": mu}
         if (beta, d0, mu) == (None, None, 0.0):
             known = {name: getattr(scale, name, None) for name in known}
-        if known["beta"] is None or known["d0"] is None:
-            raise ValueError(
-                f"problem needs beta= and d0= (and mu=), or constants(h, y0); got {shown(scale)}"
-            )
+        if None in (known["beta"], known["d0"]):
+            needs = "problem needs beta= and d0= (and mu=), or constants(h, y0)"
+            raise ValueError(f"{needs}; got {shown(scale)}")
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
         return Problem(gamma=self.gamma, c=self.c, first=first, measured=True, **known)
 
@@ -112,7 +101,7 @@ class Audit:
         rows = ["level        bias   increment       price  used"]
         columns = zip(self.levels, self.bias, self.increment, self.price, strict=True)
         for i, (k, *numbers) in enumerate(columns):
-            used = "  fit" if i in self.law.used else ""
+            used = "  fit" if i in self.used else ""
             rows.append(f"{k:5d}" + "".join(f"  {x:10.3g}" for x in numbers) + used)
         low, high = self.gamma_range
         law = f"gamma = {self.gamma:.3f} ({low:.3f} to {high:.3f}), c = {self.c:.3g}"
@@ -148,17 +137,11 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
     sample, floor = gap if truths is None else distance, 1e-13 * float(_norms(stack).max())
     usable = [i for i in range(truths is None, len(price)) if sample[i].max() > floor]
     law = fitted(price, np.sqrt((sample**2).mean(axis=1)), usable)  # the mean square moves least
-    sizes = distance.max(axis=1), gap.max(axis=1)
-    report = Audit(h, tuple(points), values, truths is not None, *sizes, price, law)
-    if report.gamma > 0:  # the prefactor belongs to the largest
-        used, largest = law.used, sample.max(axis=1)
-        c = 2.0 ** float(np.mean(np.log2(price[used]) / report.gamma + np.log2(largest[used])))
-        report = replace(report, c=c if report.referred else c * report.tail)
-    return replace(report, warnings=tuple(_warnings(report, usable)))
+    return Audit(h, values, truths is not None, distance.max(axis=1), gap.max(axis=1), price, *law)
 
 
-def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Law:
-    """How error falls with price, over the finest run of usable levels that one line may carry.
+def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> tuple:
+    """gamma, its range, R2 and the levels used: the finest that one line may carry.
 
     Log error, which scatters, is regressed on log price, which is known; one number per level,
     since points share their samples. Coarse levels are left out only if the finer ones, four at
@@ -166,35 +149,29 @@ def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> Law:
     is Student's; where a parabola leaves less than half of the squares, it reaches to its slope at
     the fine end.
     """
-    from scipy import stats
+    from scipy.stats import linregress, t
 
-    def line(used: list[int], origin: float = 0.0):
-        return stats.linregress(x[used] - origin, y[used])
-
-    x, y = np.log2(price), np.log2(np.maximum(size, 1e-300))
-    used = usable[-4:]
+    x, y, used = np.log2(price), np.log2(np.maximum(size, 1e-300)), usable[-4:]
     while len(used) < len(usable) and np.ptp(x[used]):
         before = usable[-len(used) - 1]
-        fit = line(used, x[before])
-        error = stats.t.ppf(SURE, len(used) - 2) * max(fit.intercept_stderr, STRAIGHT)
+        fit = linregress(x[used] - x[before], y[used])
+        error = t.ppf(SURE, len(used) - 2) * max(fit.intercept_stderr, STRAIGHT)
         if abs(y[before] - fit.intercept) > 3 * error:
             break
         used = [before, *used]
-    n = len(used)
-    if n < 2 or not np.ptp(x[used]):
-        return Law(math.nan, (0.0, math.inf), 0.0, used)
-    fit = line(used)
-    slope, margin = -float(fit.slope), math.inf
-    if n > 2:
-        margin = max(stats.t.ppf(SURE, n - 2) * fit.stderr, RESOLUTION * abs(slope))
-    low, high = slope - margin, slope + margin
-    bent = np.polynomial.Polynomial.fit(x[used], y[used], min(2, n - 1))
-    off = [y[used] - at for at in (fit.intercept + fit.slope * x[used], bent(x[used]))]
-    if n > 4 and 2 * off[1] @ off[1] < off[0] @ off[0]:
-        end = -float(bent.deriv()(x[used[-1]]))
-        low, high = min(low, end), max(high, end)
-    rates = (1 / high if high > 0 else 0.0), (1 / low if low > 0 else math.inf)
-    return Law(1 / slope if slope > 0 else math.nan, rates, float(fit.rvalue**2), used)
+    n, x, y = len(used), x[used], y[used]
+    if n < 2 or not np.ptp(x):
+        return math.nan, (0.0, math.inf), 0.0, used
+    fit = linregress(x, y)
+    slope, r2 = -float(fit.slope), float(fit.rvalue**2)
+    off = t.ppf(SURE, n - 2) * fit.stderr if n > 2 else math.inf
+    margin = max(off, RESOLUTION * abs(slope))
+    slopes = [slope - margin, slope + margin]
+    bent = np.polynomial.Polynomial.fit(x, y, min(2, n - 1))
+    if n > 4 and 2 * np.sum((y - bent(x)) ** 2) < (1 - r2) * n * y.var():
+        slopes.append(-float(bent.deriv()(x[-1])))
+    low, high = (1 / s if s > 0 else math.inf for s in (max(slopes), min(slopes)))
+    return 1 / slope if slope > 0 else math.nan, (low if max(slopes) > 0 else 0.0, high), r2, used
 
 
 def beyond(ratio: float, cosine: float) -> float:
@@ -229,37 +206,29 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors.reshape(*vectors.shape[:2], -1), axis=2)
 
 
-def _warnings(a: Audit, usable: list[int]) -> Iterator[str]:
+def _warnings(a: Audit) -> Iterator[str]:
     """What is wrong with a ladder, each with its remedy."""
     accuracy = np.array([a.of.accuracy(k) for k in a.levels]) * (1 + 1e-9)
-    size = a.bias if a.referred else a.increment  # the first level's is no increment
-    first, pairs = a.law.used[0] if a.law.used else 0, range(1, len(a.levels))
-    (low, high), bound = a.gamma_range, accuracy + (not a.referred) * accuracy[-1]
-    fit = f"R2 = {a.r2:.3f} over {len(a.law.used)} levels, gamma from {low:.2g} to {high:.2g}"
-    norm = f"norm {a.increment[0]:.3g}, above 3 x its accuracy {accuracy[0]:.3g}"
+    bound = accuracy if a.referred else accuracy + accuracy[-1]
+    known = range(not a.referred, len(a.levels))  # the first level's size is no increment
+    first = min(a.used, default=0)
     found = {
-        "levels {} do not improve on the one before: drop them, or check that they refine the same "
-        "gradient": [i for i in pairs[not a.referred :] if size[i] >= size[i - 1] > 0],
-        "the price does not grow at levels {}: drop the coarser level there, it buys nothing": [
-            i for i in pairs if a.price[i] <= a.price[i - 1]
+        "do not improve on the one before: drop them, or refine the same gradient": [
+            i for i in known[1:] if a.size[i] >= a.size[i - 1] > 0
         ],
-        "levels {} do not follow the law of the finer ones and are left out of the fit: start at "
-        f"{a.levels[first]}": [i for i in usable if i < first],
-        "levels {} are exact to rounding: stop the ladder at the first of them": [
-            i for i in (0, *pairs) if a.referred and i not in usable
+        "are no dearer than the one before: drop that one, it buys nothing": [
+            i + 1 for i in np.flatnonzero(np.diff(a.price) <= 0)
         ],
-        "the bias exceeds the declared accuracy at levels {}: plan on this report, which declares "
-        "what it measured": np.flatnonzero(a.bias > bound).tolist(),
-        "increments break their law at levels {} (above the sum of two accuracies): declare larger "
-        "accuracies": [i for i in pairs if a.increment[i] > accuracy[i] + accuracy[i - 1]],
-        f"no line carries the fit ({fit}): add levels, and do not plan with gamma": a.regime
-        == "unknown",
-        "how far the finest level is off cannot be told: add a level, or give a reference": not (
-            a.referred or a.gamma > 0
-        ),
-        f"the coarsest level has {norm}: draw it always (a telescope's default), in a descent with "
-        "probability at least 4 beta eta (as plans do)": a.increment[0] > 3 * accuracy[0],
+        f"do not follow the law of the finer ones and are left out of the fit: start at "
+        f"{a.levels[first]}": range(known.start, first),
+        "are off by more than their declared accuracy: plan on this report, which declares what it "
+        "measured": np.flatnonzero(a.bias > bound).tolist(),
     }
     for words, at in found.items():
         if at:
-            yield words.format([a.levels[i] for i in at] if isinstance(at, list) else "")
+            yield f"levels {[a.levels[i] for i in at]} {words}"
+    if a.regime == "unknown":
+        fit = f"R2 = {a.r2:.3f} over {len(a.used)} levels"
+        yield f"no line carries the fit ({fit}): add levels, and do not plan with gamma"
+    if not (a.referred or a.gamma > 0):
+        yield "how far the finest level is off cannot be told: add a level, or give a reference"

@@ -57,7 +57,7 @@ def test_a_plateau_is_recognised_and_left_out():
     h = made(bias, [4.0**k for k in range(len(bias))])
     report = audit(h, [np.ones(2)], reference=lambda y: 0.0 * y)
     assert abs(report.gamma / 2 - 1) < 0.05
-    assert report.law.used[0] >= 2
+    assert report.used[0] >= 2
     assert warned(report, "do not follow the law of the finer ones and are left out of the fit")
 
 
@@ -68,31 +68,22 @@ def changed(values, **at):
 
 HALVES, PRICES = [2.0**-k for k in range(10)], [8.0**k for k in range(10)]
 NOISE = np.random.default_rng(0).uniform(0.5, 1.0, 10).tolist()
-FAR = made(HALVES, PRICES, gradient=lambda y: 100.0 * y)
-WIDE = alternating(lambda y: 0.0 * y, 3.0, 1.0, range(1, 9))
-WIDE = Hierarchy(WIDE.evaluate, WIDE.cost, WIDE.levels, lambda k: 0.5 * 2.0**-k)
 BOAST = made(HALVES, PRICES, accuracy=lambda k: 0.3 * 2.0**-k)
 SAME = made(changed(HALVES, i5=HALVES[4] * 1.01), PRICES)
-CHEAP, EXACT = made(HALVES, changed(PRICES, i4=PRICES[3])), made([*HALVES[:8], 0.0, 0.0], PRICES)
-DRAWN = "draw it always (a telescope's default), in a descent with probability at least 4 beta eta"
-WARNINGS = {  # the cause and its remedy: a ladder, its truth at y
-    "levels [5] do not improve on the one before: drop them": (SAME, 0.0),
-    "the price does not grow at levels [4]: drop": (CHEAP, 0.0),
-    "levels [8, 9] are exact to rounding: stop the ladder": (EXACT, 0.0),
-    "no line carries the fit": (made(NOISE, PRICES), 0.0),
-    "do not plan with gamma": (made(NOISE, PRICES), 0.0),
-    "the bias exceeds the declared accuracy at levels": (BOAST, 0.0),
-    "increments break their law at levels": (WIDE, None),
-    DRAWN: (FAR, 100.0),
+CHEAP = made(HALVES, changed(PRICES, i4=PRICES[3]))
+WARNINGS = {  # the cause and its remedy
+    "levels [5] do not improve on the one before: drop them": SAME,
+    "levels [4] are no dearer than the one before: drop": CHEAP,
+    "no line carries the fit": made(NOISE, PRICES),
+    "do not plan with gamma": made(NOISE, PRICES),
+    "levels [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] are off by more than their declared accuracy": BOAST,
 }
 
 
 @pytest.mark.parametrize("words", WARNINGS)
 def test_each_warning_has_its_cause_and_its_remedy(words):
-    h, slope = WARNINGS[words]
-    reference = None if slope is None else lambda y: slope * y
     y = [np.ones(2), np.zeros(2)]
-    assert warned(audit(h, y, reference), words)
+    assert warned(audit(WARNINGS[words], y, lambda y: 0.0 * y), words)
     assert audit(made(HALVES, PRICES), y, lambda y: 0.0 * y).warnings == ()
 
 
@@ -116,7 +107,7 @@ def test_the_report_is_a_table():
     assert text[0].split() == ["level", "bias", "increment", "price", "used"]
     assert text[1].split()[0] == "2"
     assert text[7] == "gamma = 3.000 (2.941 to 3.061), c = 0.5, R2 = 1.0000: HTMC"
-    assert text[8].startswith("! the coarsest level has norm")
+    assert len(text) == 8
 
 
 def test_too_few_levels_say_so():
@@ -251,7 +242,7 @@ def test_a_vector_is_one_point():
     seen = []
     h = Hierarchy(lambda k, y: seen.append(y.shape) or y + 2.0**-k, lambda k: 8.0**k, range(3))
     for given in (np.zeros(3), [0.0, 1.0, 2.0], [np.float64(0), 1, 2], np.zeros((1, 3))):
-        assert len(audit(h, given).points) == 1
+        assert len(audit(h, given).values[0]) == 1
     assert set(seen) == {(3,)}
-    assert len(audit(h, np.zeros((2, 3))).points) == 2
-    assert len(audit(h, iter([np.zeros(3), np.ones(3)])).points) == 2
+    assert len(audit(h, np.zeros((2, 3))).values[0]) == 2
+    assert len(audit(h, iter([np.zeros(3), np.ones(3)])).values[0]) == 2
