@@ -89,7 +89,9 @@ def test_the_theorem_is_never_exceeded(method):
 def added(method: str):
     """The coarsest level's term, free of the step."""
     steps = {"convex": 5 * F.d0**2 / F.eps, "multilevel": F.STRONG_STEPS * F.eta}
-    return F.COARSE_DISCRETE if method == "scheduled" else steps[method] * 4 * F.beta * F.FIRST
+    calls = 1 + 8 * F.kappa * F.sp.log(1 + 2 * F.mu * F.d0**2 / F.eps)
+    calls += 9 * F.sp.log(2) / (1 - 1 / F.RATIO)
+    return (calls if method == "scheduled" else steps[method] * 4 * F.beta) * F.FIRST
 
 
 def test_below_an_eighth_of_the_condition_the_printed_run_diverges():
