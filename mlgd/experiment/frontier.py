@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,63 +19,41 @@ from .reduce import Reduced
 from .trajectory import Moves, Readings, Trajectory, coins, prices
 
 
-class Run(NamedTuple):
-    """What a method chose for a target: level or constant C, share of 1/(4 beta), iterate."""
-
-    choice: float
-    shrink: float
-    iterate: str  # 'last' or 'average'
-
-
 @dataclass
 class Reached:
-    """Flops and steps at which each target was first reached (infinite: never); by which run."""
+    """The least flops at which each target was reached, and the steps (infinite: never)."""
 
     flops: np.ndarray
     steps: np.ndarray
-    runs: list[Run | None]
 
     @classmethod
     def nothing(cls, count: int) -> Reached:
-        return cls(np.full(count, np.inf), np.full(count, np.inf), [None] * count)
+        return cls(*np.full((2, count), np.inf))
 
-    def filled(self, count: int) -> Reached:
-        """The same with tighter targets added, none of them reached."""
-        more = count - len(self.flops)
-        never = np.full(more, np.inf)
-        return Reached(
-            np.append(self.flops, never), np.append(self.steps, never), self.runs + [None] * more
-        )
-
-    def note(self, j: int, flops: float, steps: float, run: Run) -> None:
+    def note(self, j: int, flops: float, steps: float) -> None:
         """Target j was reached at this price: keep it if it is the cheapest so far."""
         if flops < self.flops[j]:
-            self.flops[j], self.steps[j], self.runs[j] = flops, steps, run
+            self.flops[j], self.steps[j] = flops, steps
 
-    def read(self, goals: np.ndarray, found: Readings, every: int, choice: float, shrink: float):
-        """Enter the goals that a run meets with either iterate, read every so many steps."""
+    def read(self, goals: np.ndarray, found: Readings, every: int = 1) -> None:
+        """Enter the first goals as a run meets them by either iterate, read every few steps."""
         rows = slice(None) if every == 1 else np.flatnonzero(found.steps % every == 0)
-        for iterate, losses in (("last", found.last[rows]), ("average", found.average[rows])):
-            lowest = losses.min(initial=np.inf)
-            for j in np.flatnonzero(
-                (goals >= lowest) & (self.flops[: len(goals)] > found.flops[0])
-            ):
+        open_ = self.flops[: len(goals)] > found.flops[0]
+        for losses in (found.last[rows], found.average[rows]):
+            for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
                 i = int(np.argmax(losses <= goals[j]))
-                run = Run(choice, shrink, iterate)
-                self.note(j, found.flops[rows][i], found.steps[rows][i], run)
+                self.note(j, found.flops[rows][i], found.steps[rows][i])
 
 
 # -- one fixed level: closed form ------------------------------------------------------------------
 
 
-def fixed_level(
-    problem: Reduced, k: int, shrink: float, targets: np.ndarray
-) -> dict[str, np.ndarray]:
+def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) -> np.ndarray:
     """Descent at level k with step shrink/(4 beta_k): the first step that meets each target.
 
-    The losses of the last iterate and of the average are sums of decreasing terms in the
-    eigenbasis, so the first step below a target is found by bisection over the integers, however
-    large. Infinite: never.
+    A row for the last iterate, one for the average. Their losses are sums of decreasing terms in
+    the eigenbasis, so the first step below a target is found by bisection over the integers,
+    however large. Infinite: never.
     """
     values, vectors = np.linalg.eigh(problem.gram[:k, :k])
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
@@ -89,7 +66,7 @@ def fixed_level(
     def average(t: np.ndarray) -> np.ndarray:
         return (np.expm1(t[:, None] * decay) / np.expm1(decay) / t[:, None]) ** 2 @ energy
 
-    return {name: first_below(f, needed) for name, f in (("last", last), ("average", average))}
+    return np.array([first_below(f, needed) for f in (last, average)])
 
 
 def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np.ndarray:
@@ -105,14 +82,17 @@ def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np
 
 
 def fixed_frontier(
-    steps: dict[Run, np.ndarray], m: int, max_steps: float = np.inf, every: int = 1
+    runs: Sequence[tuple[int, np.ndarray]], m: int, max_steps: float = np.inf, every: int = 1
 ) -> Reached:
-    """The baseline (E.3.2): cheapest over levels, steps, iterates, read every `every` steps."""
-    best = Reached.nothing(len(next(iter(steps.values()))))
-    for run, first in steps.items():
-        for j, t in enumerate(np.ceil(first / every) * every):
+    """The baseline (E.3.2): cheapest over runs, each a level and its first steps below the targets.
+
+    Losses are read every so many steps.
+    """
+    best = Reached.nothing(runs[0][1].shape[-1])
+    for k, first in runs:
+        for (*_, j), t in np.ndenumerate(np.ceil(first / every) * every):
             if t <= max_steps:
-                best.note(j, t * 4.0 * m * run.choice, t, run)
+                best.note(j, t * 4.0 * m * k, t)
     return best
 
 
@@ -137,23 +117,23 @@ def telescope_frontier(
     biases = problem.biases(ladder).max(axis=0)
     eta = 1 / (4 * problem.smoothness(ladder[-1]))
     goals = targets[targets > problem.floor(ladder[-1])] * problem.loss_zero
-    runs = {}
+    runs = []
     for i, scale in enumerate(protocol.scales):
         p = probabilities(biases, problem.design.gamma, scale)
         for j, shrink in enumerate(protocol.shrinks):
             moves = Moves(problem, ladder, p, shrink * eta, exact)
-            runs[scale, shrink] = Trajectory(moves, (int(exact), i, j))
+            runs.append(Trajectory(moves, (int(exact), i, j)))
     best = [Reached.nothing(len(targets)) for _ in every]
     for reached in best:
         reached.flops[:] = protocol.max_flops  # what costs more is not reached
     budget = 1e6
     while runs and len(goals):
         budget *= 2
-        for (scale, shrink), run in list(runs.items()):
+        for run in list(runs):
             while run.flops < budget:
                 open_ = np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
                 if not open_.any() or run.diverged or run.steps >= protocol.max_steps:
-                    del runs[scale, shrink]
+                    runs.remove(run)
                     break
                 mean_price = prices(ladder, problem.design.m, exact, np.diag(run.moves.p)).sum()
                 expected = max((budget - run.flops) / mean_price, 64)
@@ -161,7 +141,7 @@ def telescope_frontier(
                     int(min(expected, protocol.max_steps - run.steps)), goals[open_].max()
                 )
                 for interval, reached in zip(every, best, strict=True):
-                    reached.read(goals, found, interval, scale, shrink)
+                    reached.read(goals, found, interval)
     for reached in best:
         reached.flops[np.isinf(reached.steps)] = np.inf
     return best
@@ -202,7 +182,7 @@ def krylov_frontier(
                 break
         steps, last = np.arange(1, len(losses) + 1), np.array(losses)
         found = Readings(steps, 4.0 * problem.design.m * k * steps, last, last)
-        best.read(targets * problem.loss_zero, found, 1, k, 1.0)
+        best.read(targets * problem.loss_zero, found)
     return best
 
 
@@ -236,27 +216,25 @@ class Frozen:
     def fixed(self, levels: Sequence[int], targets: np.ndarray) -> Reached:
         """The fixed level's frontier: the first step (a fine grid past 4096) below each target."""
         steps = np.unique(np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))))
-        goals, decay = (
-            targets * self.problem.loss_zero,
-            np.log1p(-self.values / (4 * self.values[-1])),
-        )
-        found = {}
+        goals = targets * self.problem.loss_zero
+        decay, runs = np.log1p(-self.values / (4 * self.values[-1])), []
         for k in levels:
             rest, first = self.forcing(0, k) / self.values, np.full(len(targets), np.inf)
             for part in np.array_split(steps, 16):
                 losses = self.losses(-np.expm1(part[:, None] * decay) * rest)
                 for j in np.flatnonzero(np.isinf(first) & (losses.min() <= goals)):
                     first[j] = part[np.argmax(losses <= goals[j])]
-            found[Run(k, 1.0, "last")] = first
-        return fixed_frontier(found, self.problem.design.m)
+            runs.append((k, first))
+        return fixed_frontier(runs, self.problem.design.m)
 
     def telescope(
         self, ladder: Sequence[int], scales: Sequence[float], targets: np.ndarray, max_flops: float
     ) -> Reached:
-        """The telescope's frontier, charged like the exact form."""
+        """The telescope's frontier to the first targets above the floor, charged as exact."""
         design, best = self.problem.design, Reached.nothing(len(targets))
         biases = self.problem.biases(ladder, steps=(0,))[0]
-        goals, eta = targets * self.problem.loss_zero, 1 / (4 * self.values[-1])
+        first, eta = targets[:MOST], 1 / (4 * self.values[-1])
+        goals = first[first > self.problem.floor(ladder[-1])] * self.problem.loss_zero
         pieces = np.array([self.forcing(a, b) for a, b in zip((0, *ladder), ladder, strict=False)])
         for i, scale in enumerate(scales):
             p = probabilities(biases, design.gamma, scale)
@@ -271,21 +249,19 @@ class Frozen:
                 bill = flops + np.cumsum(prices(ladder, design.m, True, drawn))
                 averages = (total + np.cumsum(path[:-1], axis=0)) / times[:, None]
                 found = Readings(times, bill, self.losses(path[1:]), self.losses(averages))
-                best.read(goals, found, 1, scale, 1.0)
+                best.read(goals, found)
                 y, total = path[-1], total + path[:-1].sum(axis=0)
                 steps, flops = int(times[-1]), float(bill[-1])
-                if flops > max_flops or not (best.flops > flops).any():
+                if flops > max_flops or not (best.flops[: len(goals)] > flops).any():
                     break
         return best
 
 
 def beyond(protocol: Protocol, problem: Reduced) -> dict[str, Reached]:
     """The Krylov frontier and those of the frozen instance, for `sweep(..., also=beyond)`."""
-    frozen, targets = Frozen.of(problem), protocol.losses
-    reachable = targets[:MOST][targets[:MOST] > problem.floor(protocol.k_max)]
-    telescope = frozen.telescope(protocol.ladder, protocol.scales, reachable, protocol.max_flops)
+    frozen, targets, ladder = Frozen.of(problem), protocol.losses, protocol.ladder
     return {
         "krylov": krylov_frontier(problem, protocol.baseline, targets),
         "frozen fixed": frozen.fixed(protocol.baseline, targets),
-        "frozen exact": telescope.filled(len(targets)),
+        "frozen exact": frozen.telescope(ladder, protocol.scales, targets, protocol.max_flops),
     }

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
@@ -26,6 +24,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
+
+from mlgd.checkpoint import load, save
 
 from .design import BLOCK, Design
 from .reduce import PROBES, read_levels
@@ -145,25 +146,18 @@ class Passes:
 
     def keep(self, name: str, value: np.ndarray) -> np.ndarray:
         if self.folder:
-            file, partial = io.BytesIO(), self.folder / f"{name}.{os.getpid()}.partial"
-            np.save(file, value)
-            body = file.getvalue()
-            with open(partial, "wb") as out:
-                out.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(partial, self.folder / name)
+            save(self.folder / name, {"value": value})
         return value
 
-    def load(self, name: str) -> np.ndarray | None:
+    def kept(self, name: str) -> np.ndarray | None:
         """A kept result; None if there is none, or if it is damaged, which a warning then says."""
         if not self.folder or not (self.folder / name).exists():
             return None
-        digest, _, body = (self.folder / name).read_bytes().partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() != digest:
+        try:
+            return load(self.folder / name)["value"]
+        except ValueError:
             warnings.warn(f"{name} is damaged and computed again", stacklevel=2)
             return None
-        return np.load(io.BytesIO(body))
 
     def run(
         self, stage: str, task: Callable, design: Design, blocks: range, numbers: int, *others
@@ -171,8 +165,8 @@ class Passes:
         """The task's result for each group of blocks, in the order of the columns."""
         size = max(1, numbers // (BLOCK * design.m))
         groups = [blocks[i : i + size] for i in range(0, len(blocks), size)]
-        names = [f"{stage}-{group.start:06d}.npy" for group in groups]
-        ready = {i: value for i, name in enumerate(names) if (value := self.load(name)) is not None}
+        names = [f"{stage}-{group.start:06d}.npz" for group in groups]
+        ready = {i: value for i, name in enumerate(names) if (value := self.kept(name)) is not None}
         waiting, flying = [i for i in range(len(groups)) if i not in ready], {}
         for i in range(len(groups)):
             while i not in ready:
@@ -285,8 +279,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", default="results/large", help="where results of tasks are kept")
     parser.add_argument("--out", required=True, help="the file of the result")
     options = parser.parse_args(arguments)
-    from tqdm import tqdm  # an optional part of the installation
-
     design = Design(m=options.m, n=64 * options.m, seed=100, pairs=True)
     total = options.m * (2 * design.n + 24 * options.m // 4)  # two passes, and two dozen short ones
     with workers(options.workers) as pool, tqdm(total=total, unit_scale=True) as bar:

@@ -20,9 +20,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 from .design import SEEDS, Protocol
-from .frontier import Reached, Run, beyond, fixed_frontier, fixed_level, telescope_frontier
+from .frontier import Reached, beyond, fixed_frontier, fixed_level, telescope_frontier
 from .reduce import WIDE, Reduced, read_levels, reduce
 
 PROTOCOL = 2  # raised with every change that moves a number of a seed
@@ -58,7 +59,7 @@ class SeedResult:
         return self.curvature * self.distance**2 / self.loss_zero
 
     def to_json(self, m: int) -> dict:
-        """All but timings and chosen runs, to six digits; flops in units of 2m."""
+        """All but timings, to six digits; flops in units of 2m."""
         plain = {n: six(getattr(self, n)) for n in (*SCALARS, *ARRAYS)}
         by_level = {n: {str(k): six(v) for k, v in getattr(self, n).items()} for n in BY_LEVEL}
         pairs = {
@@ -76,7 +77,7 @@ class SeedResult:
         frontiers = {name: Reached.nothing(targets) for name in data["frontiers"]}
         for name, pairs in data["frontiers"].items():
             for j, (products, steps) in enumerate(pairs):
-                frontiers[name].note(j, 2.0 * m * products, steps, None)
+                frontiers[name].note(j, 2.0 * m * products, steps)
         by_level = {name: {int(k): v for k, v in data[name].items()} for name in BY_LEVEL}
         arrays = {name: np.array(data[name]) for name in ARRAYS}
         return cls(**{**data, **arrays, **by_level, "frontiers": frontiers})
@@ -107,16 +108,15 @@ def run_seed(protocol: Protocol, seed: int, also: Also | None = None) -> SeedRes
 def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
     """Every run of the protocol on one reduced problem."""
     targets, levels, m = protocol.losses, read_levels(protocol.k_max), protocol.m
-    steps = {
-        Run(k, shrink, iterate): first
+    runs = [
+        (k, fixed_level(problem, k, shrink, targets))
         for k in protocol.baseline
         for shrink in protocol.shrinks
-        for iterate, first in fixed_level(problem, k, shrink, targets).items()
-    }
+    ]
     limits = {"fixed capped": protocol.max_steps, "fixed fifth": protocol.max_steps // 5}
-    frontiers = {name: fixed_frontier(steps, m, limit) for name, limit in limits.items()}
+    frontiers = {name: fixed_frontier(runs, m, limit) for name, limit in limits.items()}
     for every in EVERY:
-        frontiers[named("fixed", every)] = fixed_frontier(steps, m, every=every)
+        frontiers[named("fixed", every)] = fixed_frontier(runs, m, every=every)
     for form in METHODS[1:]:
         reached = telescope_frontier(problem, protocol, form == "exact", EVERY)
         frontiers |= {named(form, e): r for e, r in zip(EVERY, reached, strict=True)}
@@ -215,8 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", required=True, help="the file of the results")
     parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
     options = parser.parse_args(arguments)
-    from tqdm import tqdm  # an optional part of the installation
-
     with workers(options.workers) as pool, tqdm(total=len(SEEDS), unit="seed") as bar:
         results = sweep(Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond)
     write_signed(

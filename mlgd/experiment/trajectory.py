@@ -8,6 +8,7 @@ same run with products on the design.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,10 +17,10 @@ import numpy as np
 from .design import TELESCOPE, stream
 from .reduce import Reduced
 
-DRAWS = 4096  # steps whose coins are tossed at once
-CHUNK = 256  # steps whose losses are read at once: their arrays stay in the cache
-STRETCH = 32  # usual steps made by one product
+DRAWS = 1024  # steps whose coins are tossed at once, and at most whose losses are read at once
+STRETCH = 16  # usual steps made by one product
 DIVERGED = 1e6  # times L0
+ONES, BACKWARDS = np.ones(DRAWS), np.arange(DRAWS - 1, -1, -1.0)
 
 
 class Readings(NamedTuple):
@@ -58,10 +59,10 @@ class Moves:
     ):
         self.problem, self.ladder, self.p, self.exact = problem, tuple(ladder), p, exact
         codes = np.arange(1 << len(p))[:, None] >> np.arange(len(p)) & 1
-        self.weights = eta * codes / p  # eta B_k / p_k, code x level
-        self.factors = np.repeat(self.weights, np.diff((0, *ladder)), axis=1)  # code x coordinate
+        weights = eta * codes / p  # eta B_k / p_k, code x level
+        self.factors = -np.repeat(weights, np.diff((0, *ladder)), axis=1)  # code x coordinate
+        self.levels = [self.by_level(row) for row in weights]
         self.strip = np.ascontiguousarray(problem.gram[:, : ladder[-2]])
-        self.levels = [self.by_level(weights) for weights in self.weights]
         self.inner = [self.linear(code) for code in range(len(codes) // 2)]
         self.usual = int((p[:-1] == 1) @ (1 << np.arange(len(p) - 1)))  # nothing drawn by chance
         powers = [self.inner[self.usual]]
@@ -74,7 +75,7 @@ class Moves:
         n = self.ladder[-2]
         gram = self.strip[:n]
         if self.exact:
-            return np.eye(n) - gram * self.factors[code, :n]
+            return np.eye(n) + gram * self.factors[code, :n]
         step = np.eye(n + 1)
         for k, weight in self.levels[code]:
             step[:k, :k] -= weight * gram[:k, :k]
@@ -89,7 +90,7 @@ class Moves:
     def outer(self, code: int, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """The change of x in a step that draws the finest level."""
         if self.exact:
-            return -self.factors[code] * gradient
+            return self.factors[code] * gradient
         change, gram, v = np.zeros(len(x)), self.strip, self.problem.moment
         for k, weight in self.levels[code]:
             change[:k] -= weight * (gradient if k == len(x) else gram[:k, :k] @ x[:k] - v[:k])
@@ -97,17 +98,20 @@ class Moves:
 
     def path(self, start: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """The start and what it becomes after each step; usual stretches in one product."""
-        path, v, at = np.empty((len(codes) + 1, len(start))), start, 0
-        path[0] = start
-        for end in [*np.flatnonzero(codes != self.usual).tolist(), len(codes)]:
+        count, n = len(codes), len(start)
+        path = np.empty((count + 1, n))
+        path[0], flat, at = start, path.ravel(), 0
+        (unusual,) = (codes != self.usual).nonzero()
+        ends, kinds = [*unusual.tolist(), count], [*codes[unusual].tolist(), None]
+        for end, code in zip(ends, kinds, strict=True):
             while at < end:
-                count = min(end - at, STRETCH)
-                stretch = self.powers[: count * len(start)].dot(v).reshape(count, -1)
-                path[at + 1 : at + 1 + count] = stretch
-                v, at = stretch[-1], at + count
-            if end < len(codes):
-                v, at = self.inner[codes[end]].dot(v), end + 1
-                path[at] = v
+                to = end if end - at < STRETCH else at + STRETCH
+                part = flat[(at + 1) * n : (to + 1) * n]
+                self.powers[: len(part)].dot(path[at], out=part)
+                at = to
+            if code is not None:
+                at = end + 1
+                self.inner[code].dot(path[end], out=path[at])
         return path
 
 
@@ -123,8 +127,9 @@ class Trajectory:
         self.moves, self.steps, self.flops, self.diverged = moves, 0, 0.0, False
         self.coins = coins(moves.problem.design.seed, name, moves.p)
         self.ahead = next(self.coins)  # tossed and not yet used
-        self.x, self.sum, self.gradients = np.zeros((3, moves.ladder[-1]))
+        self.x, self.sum = np.zeros((2, moves.ladder[-1]))
         self.gradient, self.loss = -moves.problem.moment, moves.problem.loss_zero
+        self.far = 0.0  # the sum of all residuals so far is at least this long
 
     def advance(self, limit: int, goal: float = np.inf) -> Readings:
         """At most `limit` steps. The average is infinite where it cannot be below the goal."""
@@ -137,11 +142,10 @@ class Trajectory:
         losses = np.empty((2, count))  # last, average
         with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge on the way
             for end in [*np.flatnonzero(drawn[:, -1]).tolist(), count]:
-                for a in range(at, end, CHUNK):
-                    part = slice(a, min(a + CHUNK, end))
-                    losses[0, part], losses[1, part] = self.inner(codes[part], goal)
+                if at < end:
+                    losses[0, at:end], losses[1, at:end] = self.inner(codes[at:end], goal)
                 if end < count:
-                    losses[:, end] = self.outer(codes[end])
+                    losses[:, end] = self.outer(codes[end], goal)
                 at = end + 1
             self.diverged = not losses[0].max() < DIVERGED * moves.problem.loss_zero
         if self.diverged:
@@ -156,32 +160,34 @@ class Trajectory:
         x, g = self.x, self.gradient
         if moves.exact:
             slopes = moves.path(g[:n], codes)
-            changes = -moves.factors[codes, :n] * slopes[:-1]
+            changes = moves.factors[codes, :n] * slopes[:-1]
         else:
             points = moves.path(np.append(x[:n], 1.0), codes)[:, :n]
             changes, slopes = points[1:] - points[:-1], g[:n] + (points - x[:n]) @ moves.strip[:n]
         rises = np.einsum("ij,ij->i", changes, slopes[1:] + slopes[:-1]) / 2
-        last = self.loss + np.cumsum(rises)
-        most = np.sqrt(2 * max(self.loss, last.max()))  # no residual in these steps is larger
-        end, average = self.steps + count, np.inf
-        if not self.residual() - count * most > np.sqrt(2 * goal) * end:
+        last = self.loss + rises.cumsum()
+        average = np.inf
+        if self.close(goal, count, max(self.loss, np.maximum.reduce(last))):
             average = self.averages(changes, slopes)
-        total, change = np.arange(count - 1, -1, -1.0) @ changes, changes.sum(axis=0)
-        self.sum, self.gradients = (
-            self.sum + count * x,
-            self.gradients + count * g + moves.strip @ total,
-        )
-        self.sum[:n] += total
-        self.x, self.gradient = x.copy(), g + moves.strip @ change
-        self.x[:n] += change
-        self.steps, self.loss = end, last[-1]
+        self.sum += count * x
+        self.sum[:n] += BACKWARDS[-count:] @ changes
+        change = ONES[:count] @ changes
+        x[:n] += change
+        g += moves.strip @ change
+        self.steps, self.loss = self.steps + count, last[-1]
         return last, average
 
-    def residual(self) -> float:
-        """The norm of the sum of the residuals of all iterates so far."""
-        v, zero = self.moves.problem.moment, self.moves.problem.loss_zero
-        square = self.sum @ self.gradients - self.steps * (v @ self.sum - 2 * self.steps * zero)
-        return np.sqrt(max(square, 0.0))
+    def close(self, goal: float, count: int, largest: float) -> bool:
+        """Whether an average of the next steps may be below the goal, their losses at most so."""
+        lost, needed = count * math.sqrt(2 * largest), math.sqrt(2 * goal) * (self.steps + count)
+        self.far -= lost
+        if self.far > needed:
+            return False
+        v, zero, t = self.moves.problem.moment, self.moves.problem.loss_zero, self.steps
+        self.gradients = self.moves.problem.gram @ self.sum - t * v
+        square = self.sum @ self.gradients - t * (v @ self.sum - 2 * t * zero)
+        self.far = math.sqrt(max(square, 0.0)) - lost
+        return not self.far > needed
 
     def averages(self, changes: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """The loss of the average after each of these inner steps."""
@@ -195,13 +201,16 @@ class Trajectory:
         times, linear = self.steps + t, v @ self.sum + t * (v @ x) + sums @ v[:n]
         return self.moves.problem.loss_zero + (both / times - linear) / (2 * times)
 
-    def outer(self, code: int) -> tuple[float, float]:
+    def outer(self, code: int, goal: float) -> tuple[float, float]:
         """A step that draws the finest level: every coordinate moves."""
-        moves, v, zero = self.moves, self.moves.problem.moment, self.moves.problem.loss_zero
-        self.steps += 1
-        self.sum, self.gradients = self.sum + self.x, self.gradients + self.gradient
-        change = moves.outer(code, self.x, self.gradient)
-        self.x, self.gradient = self.x + change, self.gradient + moves.problem.gram @ change
-        average = (self.sum @ self.gradients / self.steps - v @ self.sum) / (2 * self.steps)
-        self.loss = zero + self.x @ (self.gradient - v) / 2
-        return self.loss, zero + average
+        x, g, problem, average = self.x, self.gradient, self.moves.problem, np.inf
+        if self.close(goal, 1, self.loss):
+            total, slopes = self.sum + x, self.gradients + g
+            t = self.steps + 1
+            average = (total @ slopes / t - problem.moment @ total) / (2 * t) + problem.loss_zero
+        self.sum += x
+        change = self.moves.outer(code, x, g)
+        x += change
+        g += problem.gram @ change
+        self.steps, self.loss = self.steps + 1, problem.loss_zero + x @ (g - problem.moment) / 2
+        return self.loss, average

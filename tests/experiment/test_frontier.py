@@ -9,7 +9,6 @@ import pytest
 from mlgd.experiment import literal
 from mlgd.experiment.design import TELESCOPE, Design, stream
 from mlgd.experiment.frontier import (
-    Run,
     across_seeds,
     fixed_frontier,
     fixed_level,
@@ -83,17 +82,17 @@ def test_fixed_level_first_steps_are_exact(problem):
     columns = problem.design.columns(64)
     for k in (1, 4, 32):
         for shrink in (1.0, 0.5):
-            eta, found = shrink / (4 * problem.smoothness(k)), {}
+            eta = shrink / (4 * problem.smoothness(k))
             found = fixed_level(problem, k, shrink, TARGETS)
             losses = literal.fixed(columns, problem.right, k, eta, 2000)
-            for iterate, loss in zip(("last", "average"), losses, strict=True):
-                for target, first in zip(TARGETS, found[iterate], strict=True):
+            for steps, loss in zip(found, losses, strict=True):
+                for target, first in zip(TARGETS, steps, strict=True):
                     below = np.flatnonzero(loss <= target * problem.loss_zero)
                     assert first == below[0] + 1 if len(below) else first > 2000
 
 
 def test_reading_rarely_rounds_the_steps_up_and_a_limit_only_costs():
-    steps = {Run(4, 1.0, "last"): np.array([7.0, 150.0, np.inf])}
+    steps = [(4, np.array([7.0, 150.0, np.inf]))]
     assert fixed_frontier(steps, 10).flops.tolist() == [7 * 160.0, 150 * 160.0, np.inf]
     rare = fixed_frontier(steps, 10, every=100)
     assert rare.flops.tolist() == [100 * 160.0, 200 * 160.0, np.inf]
@@ -133,7 +132,7 @@ def test_targets_below_the_floor_are_never_reached(problem):
     (reached,) = telescope_frontier(problem, protocol, True)
     assert np.isfinite(reached.flops[0])
     assert np.isinf(reached.flops[1])
-    assert np.isinf(fixed_level(problem, 64, 1.0, low)["last"][1])
+    assert np.isinf(fixed_level(problem, 64, 1.0, low)[0, 1])
 
 
 def test_medians_need_half_of_the_seeds():

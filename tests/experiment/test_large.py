@@ -74,7 +74,7 @@ def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
     )
 
     def kept():
-        return {p.name: p.stat().st_mtime_ns for p in (tmp_path / "kept").glob("*/*.npy")}
+        return {p.name: p.stat().st_mtime_ns for p in (tmp_path / "kept").glob("*/*.npz")}
 
     def start(log):
         return subprocess.Popen(
