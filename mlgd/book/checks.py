@@ -87,9 +87,8 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
         formulas.append(f"{shown}={tex(b)}")
         sides.append((a.subs(where), "=", b.subs(where)))
     lines = [f"with {_point(where)}"] * bool(where)
-    lines.append("both sides are reduced to one expression by sympy")
-    kept = {"sides": tuple(sides)}
-    return _check(rows, "identity", "holds", words, tuple(formulas), tuple(lines), **kept)
+    lines, kept = (*lines, "both sides are reduced to one expression by sympy"), tuple(sides)
+    return _check(rows, "identity", "holds", words, tuple(formulas), lines, sides=kept)
 
 
 def non_negative(factor: sp.Expr, hypotheses: Sequence[sp.Expr]) -> bool:
@@ -246,7 +245,8 @@ def _mends(repair: Check, at: Mapping) -> list[str]:
         return [rf"It lacks ${tex(g)}\ge 0$, which is ${tex(v)}$ there." for g, v in lacks.items()]
     sides = [(_there(at, left, right), sign) for left, sign, right in repair.sides if at]
     _need(all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}")
-    return [f"The repair there: ${tex(v[0])}{SIGNS[s]} {tex(v[1])}$." for v, s in sides if v]
+    said = [tex(v[0]) + f"{SIGNS[s]} {tex(v[1])}" * (s != "=") for v, s in sides if v]
+    return [f"The repair there: ${'$, $'.join(said)}$."] * bool(said)
 
 
 def group(title: str, *checks: Check) -> Group:
