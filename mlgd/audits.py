@@ -1,7 +1,6 @@
 """Measuring a hierarchy: bias, increment and price of each level, their law, what to mend.
 
-Levels are deterministic, so nothing is sampled: one evaluation per level and point, and every
-number is exact there.
+Levels are deterministic: one evaluation per level and point, and every number is exact there.
 """
 
 import math
@@ -26,7 +25,7 @@ class Audit:
 
     `bias` and `increment` are the largest over the points. `gamma`, nan where the error does not
     fall, has the range `gamma_range`, Student's 99% interval of the line through the levels; `r2`
-    is how much of the scatter the line explains. `cost` is what this audit paid.
+    is how much of the scatter the line explains.
     """
 
     of: Hierarchy
@@ -43,7 +42,6 @@ class Audit:
     levels = property(lambda self: self.of.levels)
     size = property(lambda self: self.bias if self.referred else self.increment)
     warnings = property(lambda self: tuple(_warnings(self)), doc="What to mend, and how.")
-    cost = property(lambda self: float(len(self.values[self.levels[0]]) * self.price.sum()))
 
     @property
     def regime(self) -> str:
@@ -58,11 +56,11 @@ class Audit:
     @property
     def tail(self) -> float:
         """What lies beyond an increment, in units of it, if the ladder went on as it does."""
-        used = self.used
         if not self.gamma > 0:
             return 1.0  # as if increments halved; a warning says that it is not known
-        ratio = 2.0 ** (-float(np.mean(np.diff(np.log2(self.price[used])))) / self.gamma)
-        steps = np.diff([self.values[self.levels[i]].ravel() for i in (used[0] - 1, *used)], axis=0)
+        ratio = 2.0 ** (-float(np.mean(np.diff(np.log2(self.price[self.used])))) / self.gamma)
+        seen = [self.levels[i] for i in (self.used[0] - 1, *self.used)]
+        steps = np.diff([self.values[k].ravel() for k in seen], axis=0)
         steps /= np.linalg.norm(steps, axis=1, keepdims=True)
         return beyond(ratio, float(np.mean(np.sum(steps[1:] * steps[:-1], axis=1)[-3:])))
 
@@ -143,11 +141,10 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
 def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> tuple:
     """gamma, its range, R2 and the levels used: the finest that one line may carry.
 
-    Log error, which scatters, is regressed on log price, which is known; one number per level,
-    since points share their samples. Coarse levels are left out only if the finer ones, four at
-    least, predict something else by three times Student's bound, never for a better R2. The range
-    is Student's; where a parabola leaves less than half of the squares, it reaches to its slope at
-    the fine end.
+    Log error, which scatters, is regressed on log price, one number per level: points share their
+    samples. Coarse levels are left out only if the finer ones, four at least, predict something
+    else by three times Student's bound. The range is Student's; where a parabola leaves less than
+    half of the squares, it reaches to its slope at the fine end.
     """
     from scipy.stats import linregress, t
 
@@ -170,8 +167,9 @@ def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> tuple:
     bent = np.polynomial.Polynomial.fit(x, y, min(2, n - 1))
     if n > 4 and 2 * np.sum((y - bent(x)) ** 2) < (1 - r2) * n * y.var():
         slopes.append(-float(bent.deriv()(x[-1])))
-    low, high = (1 / s if s > 0 else math.inf for s in (max(slopes), min(slopes)))
-    return 1 / slope if slope > 0 else math.nan, (low if max(slopes) > 0 else 0.0, high), r2, used
+    most, least = max(slopes), min(slopes)
+    rates = (1 / most if most > 0 else 0.0), (1 / least if least > 0 else math.inf)
+    return 1 / slope if slope > 0 else math.nan, rates, r2, used
 
 
 def beyond(ratio: float, cosine: float) -> float:

@@ -50,6 +50,13 @@ def values(table: dict, **numbers) -> dict:
     return found
 
 
+def order(expression):
+    """The expression over its value where every symbol but gamma is one: without its constant."""
+    ones = {s: 1 for s in sp.sympify(expression).free_symbols if s != gamma}
+    ratio = sp.expand_power_base(expression / sp.sympify(expression).subs(ones), force=True)
+    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
+
+
 # --- the paper's Proposition 1: one call of the oracle ---
 
 # of consecutive terms of the geometric sum: above one, one, or below one
@@ -233,28 +240,3 @@ def _proposition_2(d0: float, mu: float, eta: float, eps: float) -> dict:
     said = "the paper's Proposition 2 in discrete time, proved in the book"
     growth = 1 / (1 - eta * mu / 2)
     return {"stages": stages[::-1], "budget": budget, "growth": growth, "guarantee": said}
-
-
-# --- the table of bounds ---
-
-
-def order(expression):
-    """The expression over its value where every symbol but gamma is one: without its constant."""
-    ones = {s: 1 for s in sp.sympify(expression).free_symbols if s != gamma}
-    ratio = sp.expand_power_base(expression / sp.sympify(expression).subs(ones), force=True)
-    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
-
-
-def table_of_bounds() -> dict:
-    """The plain rows of the paper's Table 1, by substitution: {(row, regime, column): expression}.
-
-    c^gamma and the logarithm of the strongly convex column are left out.
-    """
-    cells = {}
-    for column, at in (("convex", CONVEX), ("strong", {**STRONG, "T": 4 / (eta * mu)})):
-        steps, bias, noise2 = (formula.subs(eta, 1 / (4 * beta)) for formula in at.values())
-        cells["deterministic", "any", column] = order(steps / bias**gamma)
-        for name in ("ETMC", "HTMC"):
-            call = CALL[name].subs({c: 1, sigma: sp.sqrt(noise2), delta: bias})
-            cells["gd", name, column] = order(steps * call)
-    return cells
