@@ -6,20 +6,20 @@ the budget. Whatever ends a run, the bill is what was paid.
 
 import logging
 import math
-from collections import defaultdict, namedtuple
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from .hierarchy import Hierarchy, taken
+from .hierarchy import Hierarchy, positive, taken
 
 log = logging.getLogger("mlgd")
 log.addHandler(logging.NullHandler())  # silent unless the program that imports it asks
 
-ROUNDING = 1e-9  # in sums of accuracies
-TINY = 1e-14  # rounding of a value, relative
+MARGIN = 1e-9  # of declared accuracies, relative
+DIGITS = 1e-14  # of a value: its rounding, relative
 SHOWN = 3  # decisions that a printed result shows; all of them are in `decisions`
 
 
@@ -66,22 +66,15 @@ class Bill:
     """
 
     def __init__(self, h: Hierarchy, max_cost: float | None = None):
-        self.h, self.limit, self.total = h, math.inf if max_cost is None else max_cost, 0.0
+        self.h, self.limit = h, math.inf if max_cost is None else positive("max_cost", max_cost)
         self.price = {k: float(h.cost(k)) for k in h.levels}
-        self.counts: dict[tuple[str, int], int] = defaultdict(int)  # by purpose and level
         self.accuracy = {k: float(h.accuracy(k)) for k in h.levels}
+        self.total, self.counts = 0.0, {}  # {purpose: {level: evaluations}}
         self.broken = ""  # two levels that were seen to break their declared accuracies
-        self.start = self.opening = self.there = None  # see `open`
-
-    def open(self, k: int, start: np.ndarray) -> None:
-        """Evaluate a level at the start, so that one that returns no gradient is refused at once.
-
-        It is charged, and not evaluated again, when a method asks for it at that very array.
-        """
-        if self.price[k] > self.limit:
-            why = f"does not pay for one evaluation of level {k}, which costs {self.price[k]:g}"
+        self.first: list | None = None  # the level evaluated first, and its value
+        if self.limit < (least := min(self.price.values())):
+            why = f"does not pay for one evaluation, which costs {least:g} or more"
             raise ValueError(f"max_cost = {self.limit:g} {why}: raise max_cost")
-        self.start, self.opening, self.there = start, k, self.h.value(k, start)
 
     @property
     def left(self) -> float:
@@ -99,54 +92,42 @@ class Bill:
         price = self.price[k]
         if self.total + price > self.limit:
             self.afford(price)
-        self.counts[purpose, k] += 1
+        if purpose not in self.counts:
+            self.counts[purpose] = dict.fromkeys(self.price, 0)
+        self.counts[purpose][k] += 1
         self.total += price
-        if y is self.start and k == self.opening:
-            self.start = None
-            return self.there.copy()  # a fingerprint keeps it
-        return taken(self.h.evaluate, k, y, fresh)
+        value = taken(self.h.evaluate, k, y, fresh)
+        if self.first is None:
+            self.first = [k, value.copy()]
+        return value
 
     def values(self, levels: Sequence[int], y: np.ndarray) -> list[np.ndarray]:
-        """Several levels at one point, from coarse to fine, all of them or none; and watched."""
+        """Several levels at one point, from coarse to fine, all of them or none.
+
+        Two of them differ by at most the sum of their accuracies; if not, no promise is left.
+        """
         if self.limit < math.inf:
             self.afford(sum(self.price[k] for k in levels))
         values = [self.value(k, y) for k in levels]
-        if not self.broken:
-            self._watch(levels, values)
-        return values
-
-    def _watch(self, levels: Sequence[int], values: list[np.ndarray]) -> None:
-        """Two levels differ by at most the sum of their accuracies; if not, no promise is left."""
+        if self.broken:
+            return values
         for (j, coarse), (k, fine) in pairwise(zip(levels, values, strict=True)):
-            moved, allowed = fine - coarse, (1 + ROUNDING) * (self.accuracy[j] + self.accuracy[k])
+            moved, allowed = fine - coarse, (1 + MARGIN) * (self.accuracy[j] + self.accuracy[k])
             apart = math.sqrt(np.vdot(moved, moved))
-            if apart > allowed and apart > allowed + TINY * float(np.linalg.norm(fine)):
+            if apart > allowed + DIGITS * math.sqrt(np.vdot(fine, fine)):
                 far = f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies"
                 advice = "nothing is promised; audit the hierarchy and plan on the report"
                 self.broken = f"{far} allow {allowed:.3g}: {advice}"
                 log.warning("%s", self.broken)
-                return
-
-    @property
-    def content(self) -> dict:
-        """What a checkpoint keeps of it."""
-        counts = [[*key, n] for key, n in self.counts.items()]
-        return {"total": self.total, "counts": counts, "broken": self.broken}
-
-    @content.setter
-    def content(self, kept: dict) -> None:
-        self.total, self.broken = kept["total"], kept["broken"]
-        self.counts.update({(purpose, k): n for purpose, k, n in kept["counts"]})
+        return values
 
     @property
     def paid(self) -> dict:
         """What a result says of it: the price, by level and by purpose, and the evaluations."""
-        number, purposes = dict.fromkeys(self.price, 0), defaultdict(float)
-        for (purpose, k), n in self.counts.items():
-            number[k] += n
-            purposes[purpose] += n * self.price[k]
-        by_level = {k: n * self.price[k] for k, n in number.items()}
-        paid = {"cost": self.total, "cost_by_level": by_level, "cost_by_purpose": dict(purposes)}
+        number = {k: sum(counts[k] for counts in self.counts.values()) for k in self.price}
+        bill = lambda counts: {k: n * self.price[k] for k, n in counts.items()}  # noqa: E731
+        purposes = {what: sum(bill(counts).values()) for what, counts in self.counts.items()}
+        paid = {"cost": self.total, "cost_by_level": bill(number), "cost_by_purpose": purposes}
         return paid | {"evaluations": number}
 
 
@@ -176,12 +157,11 @@ class Result:
     cost_by_purpose: dict[str, float] = field(default_factory=dict)
     decisions: tuple[str, ...] = ()
     error: Exception | None = None
-    seconds: float = math.nan
 
-    @property
-    def x(self) -> np.ndarray:
-        """y, as scipy calls it."""
-        return self.y
+    # as scipy calls them; steps of a flow are its events
+    x = property(lambda self: self.y)
+    nit = property(lambda self: self.steps)
+    nfev = property(lambda self: sum(self.evaluations.values()))
 
     @property
     def fun(self) -> float:
@@ -192,16 +172,6 @@ class Result:
     def success(self) -> bool:
         """Whether the run is done and something is promised of it."""
         return self.status == "done" and self.promise != "none"
-
-    @property
-    def nit(self) -> int:
-        """The number of steps (of events, for a flow)."""
-        return self.steps
-
-    @property
-    def nfev(self) -> int:
-        """The number of evaluations, all levels together."""
-        return sum(self.evaluations.values())
 
     def __repr__(self) -> str:
         rows = [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
@@ -220,7 +190,3 @@ class Result:
         with np.printoptions(threshold=6, edgeitems=2, precision=4):
             rows.append(("y", f"shape {self.y.shape}, {self.y}".replace("\n", "")))
         return "\n".join(["Result", *(f"{name:>14s}  {text}" for name, text in rows)])
-
-    def __str__(self) -> str:
-        # seconds differ from run to run: what a notebook displays, the repr, leaves them out
-        return f"{self!r}\n{'seconds':>14s}  {self.seconds:.3g}"

@@ -20,13 +20,13 @@ from tqdm import tqdm
 from .bill import Bill, Result, State, Stop, Trace, log
 from .hierarchy import LevelError
 
-FORMAT = "mlgd checkpoint 4"
+FORMAT = "mlgd checkpoint 5"
 EVERY = 1.0  # seconds between two files,
-SHARE = 50  # or this many times what the last one took to write
+SPACING = 50  # or this many times what the last one took to write
 SAME = 1e-6  # relative; float32 on other hardware is the same problem
 FAR = 1e8  # a run this many d0 from its start (1 + |y0| where d0 is not known) has diverged
 ROWS = 200  # records of a planned run
-LEFT = (
+DIVERGED = (
     "the iterate left every region and the start is returned: check that beta (the rates of a "
     "flow) is not too small, and that the levels approximate one gradient"
 )
@@ -40,74 +40,81 @@ class Run:
 
     def __init__(self, bill: Bill, state: State, loss=None, callback=None, steps=0.0, scale=None):
         self.bill, self.state, self.loss, self.callback = bill, state, loss, callback
-        self.start, self.begun = state.y, time.monotonic()
+        self.start, self.start.flags.writeable = state.y, False
         self.every = max(1, math.ceil(steps / ROWS))  # steps between two records
         self.reach = FAR * (scale or 1 + float(np.linalg.norm(state.y)))  # farther is divergence
         self.rows: list = []  # (step, price, loss of the output)
         self.path, self.beginning, self.due = None, {}, 0.0  # of the file, if there is one
 
-    def resume(self, path: str | os.PathLike, beginning: dict, kept: dict) -> None:
-        """Stand where the file says; that of a run with another beginning is refused."""
-        self.path, self.beginning = Path(path), beginning
-        there = kept.get("beginning", beginning)
-        if other := [name for name, value in beginning.items() if not _same(there[name], value)]:
+    def resume(self, path: str | os.PathLike, beginning: dict) -> None:
+        """Stand where the file says, if there is one; that of another beginning is refused."""
+        self.path, self.beginning, kept = path, beginning, load(path)
+        if not kept:
+            return
+        there, first = kept["beginning"], kept["bill"]["first"]
+        other = [name for name, value in beginning.items() if not same(there[name], value)]
+        if first and not other and not same(first[1], self.bill.h.value(first[0], self.start)):
+            other = ["gradient there"]
+        if other:
             raise ValueError(
                 f"the checkpoint {path} belongs to another run: it has another "
                 f"{', another '.join(other)}; give this run a file of its own, or delete that one"
             )
-        if kept:
-            self.state, self.rows = type(self.state)(**kept["state"]), kept["rows"]
-            self.bill.content = kept["bill"]
-            if not self.state.step:
-                self.state.y = self.start  # the evaluation made there is of use
-            log.info("resumed from %s at step %d", path, self.state.step)
+        self.state, self.rows = type(self.state)(**kept["state"]), kept["rows"]
+        vars(self.bill).update(kept["bill"])
+        for what, counts in self.bill.counts.items():  # the levels came back as texts
+            self.bill.counts[what] = dict(zip(self.bill.price, counts.values(), strict=True))
+        log.info("resumed from %s at step %d", path, self.state.step)
 
     def keep(self) -> None:
         """Write the file, after whole steps only; a disk that refuses is a warning."""
         if self.path is None:
             return
         began = time.monotonic()
-        content = {"state": vars(self.state), "bill": self.bill.content, "rows": self.rows}
+        paid = {name: getattr(self.bill, name) for name in ("total", "counts", "broken", "first")}
+        content = {"state": vars(self.state), "bill": paid, "rows": self.rows}
         try:
             save(self.path, {"beginning": self.beginning, **content})
         except OSError as error:
             warnings.warn(f"the checkpoint {self.path} was not written: {error}", stacklevel=2)
         now = time.monotonic()
-        self.due = now + max(EVERY, SHARE * (now - began))
+        self.due = now + max(EVERY, SPACING * (now - began))
 
     def go(self, steps: Iterator[None], progress: bool = False, total: int | None = None) -> Result:
-        """Make all steps, or as many as there can be."""
-        state, watched = self.state, bool(self.callback or self.path or progress)
-        options = {"total": total, "initial": state.step, "unit": "step"}
-        bar = tqdm(steps, disable=not progress, **options)
+        """Make all steps, or as many as there can be, and tell what came of them."""
+        state, options = self.state, {"total": total, "initial": self.state.step, "unit": "step"}
+        with tqdm(steps, disable=not progress, **options) as bar:
+            try:
+                status, message, error = self.made(bar)
+                self.record()
+            except BaseException as raised:  # an interrupt, or the user's own callback or loss
+                self.rows.append((state.step, self.bill.total, math.nan))
+                what = f"{type(raised).__name__} at step {state.step}: the output so far is kept"
+                raised.result = self.result("stopped", what)
+                raise
+        log.info("%s after %d steps, price %.4g: %s", status, state.step, self.bill.total, message)
+        return self.result(status, message, error)
+
+    def made(self, bar: tqdm) -> tuple[str, str, Exception | None]:
+        """Make the steps; how they ended: a status, a message, and what a level raised."""
+        state, watched = self.state, bool(self.callback or self.path or not bar.disable)
         try:
             if not self.rows:
                 self.record()
-                self.keep()
             for _ in bar:
                 state.step += 1
                 if watched or not state.step % self.every:
                     self.attend(bar)
             self.keep()  # before the last record, which a longer run does not have
-            end = state.status, state.message
-            self.record()
+            end = state.status, state.message, None
         except Stop as stop:
             said = filter(None, (f"{stop.message} (step {state.step})", state.message))
-            end = stop.status, "; ".join(said)
+            end = stop.status, "; ".join(said), None
         except LevelError as error:
+            if self.bill.first is None:  # no gradient at the start: that is refused
+                raise
             end = "failed", f"step {state.step + 1}: {error}; the output so far is kept", error
-        except BaseException as raised:  # an interrupt, or the user's own callback or loss
-            self.rows.append((state.step, self.bill.total, math.nan))
-            what = f"{type(raised).__name__} at step {state.step}: the output so far is kept"
-            raised.result = self.result("stopped", what)
-            raise
-        finally:
-            bar.close()
-        if self.far:
-            end = "diverged", LEFT
-        self.record()
-        log.info("%s after %d steps, price %.4g: %s", end[0], state.step, self.bill.total, end[1])
-        return self.result(*end)
+        return ("diverged", DIVERGED, None) if self.far else end
 
     def attend(self, bar: tqdm) -> None:
         """After a step that someone waits for: record, keep and tell."""
@@ -144,6 +151,7 @@ class Run:
         self.rows.append((self.state.step, self.bill.total, loss))
 
     def result(self, status: str, message: str, error: Exception | None = None) -> Result:
+        """What is handed back; a run that diverged ends where it started."""
         state, lost = self.state, status == "diverged"
         return Result(
             y=self.start.copy() if lost else state.output,
@@ -153,28 +161,14 @@ class Run:
             estimate=state.estimate,
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
-            seconds=time.monotonic() - self.begun,
         )
 
 
-# --- a tree of numbers, texts, lists, arrays and dicts with texts as keys, on disk ---
+# --- files ---
 
 
-def found(path: str | os.PathLike) -> dict:
-    """What a file holds, nothing where there is none yet; a path that can't be one is refused."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"checkpoint must be the path of a file; got {path!r}")
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"checkpoint must be the path of a file; {path} is a folder: add a name")
-    if not path.parent.is_dir():
-        why = f"there is no folder {path.parent}; make it first"
-        raise ValueError(f"checkpoint can't be written: {why}")
-    return load(path) if path.exists() else {}
-
-
-def save(path: Path, content: dict) -> None:
-    """Write the tree, atomically."""
+def save(path: str | os.PathLike, content: dict) -> None:
+    """Write a tree of numbers, texts, lists, arrays and dicts with texts as keys, atomically."""
     arrays: list[np.ndarray] = []
 
     def pack(value):
@@ -184,7 +178,7 @@ def save(path: Path, content: dict) -> None:
         return value.item()  # of numpy's own numbers
 
     text = json.dumps({"format": FORMAT, "content": content}, default=pack).encode()
-    part = path.with_name(path.name + ".part")
+    part = f"{os.fspath(path)}.part"
     with open(part, "wb") as file:
         np.savez(file, *arrays, text=np.frombuffer(text, np.uint8))
         file.flush()
@@ -192,10 +186,19 @@ def save(path: Path, content: dict) -> None:
     os.replace(part, path)
 
 
-def load(path: Path) -> dict:
-    """Read it; no code in it is ever run, tuples come back as lists, arrays read-only."""
+def load(path: str | os.PathLike) -> dict:
+    """What a file holds, nothing where there is none yet; no code in it is ever run.
+
+    Tuples come back as lists, arrays read-only.
+    """
+    here = Path(path) if isinstance(path, str | os.PathLike) else None
+    if here is None or here.is_dir() or not here.parent.is_dir():
+        why = "must be the path of a file, in a folder that is there"
+        raise ValueError(f"checkpoint {why}; got {path!r}")
+    if not here.exists():
+        return {}
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(here, allow_pickle=False) as file:
             text = file["text"].tobytes()
             arrays = [file[f"arr_{i}"] for i in range(len(file.files) - 1)]
         for array in arrays:
@@ -213,8 +216,8 @@ def load(path: Path) -> dict:
     return tree["content"]
 
 
-def _same(there, value) -> bool:
-    """Whether one entry of two beginnings agrees; what is not given again, a seed, does."""
+def same(there, value) -> bool:
+    """Whether a file's entry is the one of this run; what is not given again, a seed, agrees."""
     if not isinstance(value, np.ndarray):
         return value is None or there == value
     close = there.shape == value.shape

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from .bill import Bill, Result, State
-from .checkpoint import Progress, Run, found
+from .checkpoint import Progress, Run
 from .climb import Climb, climb
 from .hierarchy import Hierarchy, function, positive
 from .plans import Plan
@@ -65,42 +65,30 @@ def minimize(
         raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
     if radius is not None and eps is None:
         raise ValueError("radius goes with eps, in a run without a plan: give eps, or leave it out")
-    eps, radius, max_cost = (
+    eps, radius = (
         None if given is None else positive(name, given)
-        for name, given in (("eps", eps), ("radius", radius), ("max_cost", max_cost))
+        for name, given in (("eps", eps), ("radius", radius))
     )
-    kept = None if checkpoint is None else found(checkpoint)
-    start, bill, seeded, rng = (
-        h.point(y0),
-        Bill(h, max_cost),
-        rng is not None,
-        np.random.default_rng(rng),
-    )
-    start.flags.writeable = False
+    start, bill, seeded = h.point(y0), Bill(h, max_cost), rng is not None
+    rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
     if plan is None:
-        bill.open(h.levels[0], start)
-        state = Climb(start)
-        run = Run(bill, state, loss, callback, scale=math.inf)
+        run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     else:
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
-        first, always = telescopes[0].levels[0], telescopes[0].prefix
-        bill.open(first if always is None else always, start)
         bill.accuracy |= plan.accuracies or {}
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
         run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
-    if kept is not None:
+    if checkpoint is not None:
         chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
         beginning = {
             "set of levels": list(h.levels),
             "list of prices": list(bill.price.values()),
-            "plan": repr(chosen),
-            "eps or radius": repr((eps, radius)),
+            "plan, eps or radius": repr((chosen, eps, radius)),
             "start": start,
-            "gradient there": bill.there,
             "seed": repr(coins) if seeded else None,
         }
-        run.resume(checkpoint, beginning, kept)
+        run.resume(checkpoint, beginning)
     if plan is None:
         return run.go(climb(bill, run.state, eps, radius), progress)
     return run.go(run.state.steps(bill, plan, telescopes, rng), progress, total=plan.steps)
@@ -148,23 +136,10 @@ class Planned(State):
                     if alone[at - first]:
                         yield at, always
                     else:
-                        yield at, partial(_drawn, telescope, hits[at - first], bill)
+                        yield at, partial(telescope.combine, hits[at - first], bill.values)
             self.stage, self.at = self.stage + 1, 0
         self.promise = "none" if bill.broken else plan.promise
         self.message = f"{self.step} steps, as planned: {bill.broken or plan.promised}"
-
-
-def _drawn(telescope: Telescope, hits: np.ndarray, bill: Bill, y: np.ndarray) -> np.ndarray:
-    """As `telescope.combine`, in place: what was bought is ours."""
-    levels, weights = telescope.recipe(hits)
-    if not levels:
-        return np.zeros_like(y)
-    values = bill.values(levels, y)
-    for weight, value in zip(weights, values, strict=True):
-        value *= weight
-    for value in values[1:]:
-        values[0] += value
-    return values[0]
 
 
 @dataclass
@@ -184,21 +159,14 @@ class Descent(Planned):
     def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
-        total, mass = self.sums or (np.zeros_like(self.y), 0.0)
-        y, total, spare = self.y, total.copy(), np.empty_like(total)
+        y, (total, mass) = self.y, self.sums or (np.zeros_like(self.y), 0.0)
         for _, draw in self.draws(bill, plan, telescopes, rng):
-            move = eta * draw(y)
-            after = np.subtract(y, move, move)  # a new array: a user may keep the points seen
+            after = y - eta * draw(y)  # a new array: a user may keep the points seen
             after.flags.writeable = False
             if self.step >= opens:
-                point = after if tail else y
-                if decay == 1.0:
-                    np.add(total, point, spare)
-                else:
-                    np.multiply(total, decay, spare)
-                    spare += point
-                total, spare, mass = spare, total, 1.0 + mass * decay
-                self.sums = total, mass  # at once: an interrupt finds the sums of whole steps
+                held = total if decay == 1.0 else decay * total
+                total, mass = held + (after if tail else y), 1.0 + mass * decay
+                self.sums = total, mass
             self.y = y = after
             yield
 

@@ -1,26 +1,10 @@
-"""Ready-made hierarchies: the dyadic ones of the proofs, and the heat source of the whole book."""
+"""Ready-made hierarchies: the worst case of the proofs, and the heat source of the whole book."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .hierarchy import Hierarchy, function, positive
-
-
-def rounded(gradient: Callable, gamma: float, c: float, levels: Sequence[int]) -> Hierarchy:
-    """An exact gradient in fixed-point arithmetic: the grid of level k keeps the error <= 2^-k.
-
-    >>> h = rounded(lambda y: y, gamma=3, c=1, levels=range(1, 4))
-    >>> h.evaluate(1, np.array([0.3])), h.evaluate(3, np.array([0.3])), h.cost(3)
-    (array([0.]), array([0.25]), 512.0)
-    """
-
-    def approximate(k, g):
-        grid = 2.0 * 2.0**-k / math.sqrt(g.size)
-        return grid * np.round(g / grid)
-
-    return _dyadic(gradient, approximate, gamma, c, levels)
 
 
 def biased(
@@ -39,22 +23,17 @@ def biased(
     >>> h.evaluate(1, np.zeros(1)), h.evaluate(3, np.zeros(1))
     (array([0.5]), array([0.125]))
     """
+    function("gradient(y), exact", gradient)
+    gamma, c = positive("gamma", gamma), positive("c", c)
     if direction is not None and not np.any(direction):
         raise ValueError("direction must not be zero: every level is off along it")
 
-    def approximate(k, g):
+    def evaluate(k, y):
+        g = gradient(y)
         u = np.ones_like(g) if direction is None else np.asarray(direction, float)
         sign = -1.0 if alternate and k % 2 else 1.0
         return g + (sign * 2.0**-k / np.linalg.norm(u)) * u
 
-    return _dyadic(gradient, approximate, gamma, c, levels)
-
-
-def _dyadic(gradient, approximate, gamma, c, levels) -> Hierarchy:
-    """Levels approximate(k, gradient(y)), at the prices of the paper's Assumption 1."""
-    function("gradient(y), exact", gradient)
-    gamma, c = positive("gamma", gamma), positive("c", c)
-    evaluate = lambda k, y: approximate(k, gradient(y))  # noqa: E731
     return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
 
 

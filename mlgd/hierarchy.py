@@ -251,3 +251,16 @@ def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
     if missing := [k for k in levels if k not in cost]:
         raise ValueError(f"cost must have a price for every level; got none for {missing}")
     return {k: cost[k] for k in levels}.__getitem__
+
+
+def by_level(name: str, given, levels: tuple[int, ...]) -> dict[int, float]:
+    """A positive number for some levels: from {level: number}, or a list for the first of them."""
+    try:
+        listed = not isinstance(given, Mapping)
+        pairs = dict(zip(levels[: len(given)], given, strict=True)) if listed else given
+    except (TypeError, ValueError):
+        pairs = {}
+    if not pairs or not {*pairs} <= {*levels}:
+        what = f"{{level: {name}}}, or a list for the first of the levels {levels}"
+        raise ValueError(f"a {name} for each level used is needed, {what}; got {shown(given)}")
+    return {k: positive(f"the {name} of level {k}", pairs[k]) for k in sorted(pairs)}

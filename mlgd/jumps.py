@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
-from .bill import Bill, Result, State, Stop
+from .bill import Bill, Result, State
 from .checkpoint import Run
 from .descent import refuse
-from .hierarchy import Hierarchy, positive, shown
+from .hierarchy import Hierarchy, by_level, positive
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
@@ -59,8 +59,8 @@ class Schedule:
         h = h.only(self.levels)
         return self.integral([h.step_cost(k) for k in self.levels], horizon)
 
-    def events(self, horizon: float, rng) -> Iterator[tuple[np.ndarray, ...]]:
-        """Firings, exact by thinning, in blocks: times, the index of each level, its rate then."""
+    def events(self, horizon: float, rng) -> Iterator[tuple[float, int, float]]:
+        """Firings, exact by thinning: the time, the index of the level, its rate then."""
         for start, end in self.stretches(horizon) if horizon else ():
             n = max(1, math.ceil(float(self._bounds(start, end).sum()) * (end - start) / BLOCK))
             for low, high in pairwise(np.linspace(start, end, n + 1).tolist()):
@@ -70,7 +70,8 @@ class Schedule:
                 which = np.searchsorted(total, rng.random(times.size) * total[-1], side="right")
                 rate = self.rates(times)[which, np.arange(times.size)]
                 fires = rng.random(times.size) * bound[which] < rate
-                yield times[fires], which[fires], rate[fires]
+                columns = (column[fires].tolist() for column in (times, which, rate))
+                yield from zip(*columns, strict=True)
 
     def _bounds(self, start: float, end: float) -> np.ndarray:
         """An upper bound of each rate on a piece that no break divides."""
@@ -85,26 +86,16 @@ def proposition_schedule(
 
     Mean loss at most eps with coarsest = 4 beta, the least rate of the coarsest level, and a
     horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
-
-    >>> from mlgd.examples import biased
-    >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 8))
-    >>> s = proposition_schedule(h, mu=1.0, eps=0.5, gamma=3, horizon=4.0)
-    >>> s.levels, s.weight, bool(s.rates(4.0).sum() > s.rates(0.0).sum())
-    ((1, 2), 0.5, True)
     """
     from . import formulas
 
     mu, eps, gamma = positive("mu", mu), positive("eps", eps), positive("gamma", gamma)
     if not coarsest >= 0:
         raise ValueError(f"coarsest must be at least 0; got {coarsest!r}")
-
-    def backwards(name: str) -> tuple[float, float]:
-        """One of the formulas as end * exp(growth * (horizon - t))."""
-        known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
-        first, end = (formulas.value(formulas.SCHEDULE[name], **known, t=t) for t in (0.0, 1 / mu))
-        return end, mu * math.log(first / end)
-
-    (delta, relaxed), (nu2, growth) = backwards("delta"), backwards("nu2")
+    known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
+    asked = lambda name, t: formulas.value(formulas.SCHEDULE[name], t=t, **known)  # noqa: E731
+    delta, nu2 = asked("delta", 1 / mu), asked("nu2", 1 / mu)  # at the end
+    growth = mu * math.log(asked("nu2", 0.0) / nu2)  # of nu^2 and delta^2, backwards in time
     levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
     accuracy = np.array([h.accuracy(k) for k in levels])
     shape = accuracy ** (1 + gamma / 2)
@@ -113,59 +104,48 @@ def proposition_schedule(
 
     def rates(times):
         left = horizon - np.asarray(times, float)
-        allowed = delta * np.exp(relaxed * left) * (1 + 1e-12)
+        allowed = delta * np.exp(growth / 2 * left) * (1 + 1e-12)
         last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
         out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0)
         np.maximum(out[0], coarsest, out=out[0])
         return out
 
-    # the finest level changes when delta(t) passes an accuracy, and the coarsest has its floor;
-    # and no stretch is so long that a rate grows manyfold in it
-    changes = [math.log(a / delta) / relaxed for a in accuracy]
-    if coarsest:
-        changes += [math.log(s * shape[0] / coarsest) / growth for s in scale]
-    pieces = math.ceil(2 * max(relaxed, growth, mu / 2) * horizon) + 1
-    changes += np.linspace(0, horizon, pieces).tolist()
-    breaks = tuple(sorted(t for t in (horizon - left for left in changes) if 0 < t < horizon))
-    return Schedule(rates, levels, breaks, weight=mu / 2)
+    # where delta(t) passes an accuracy, where the coarsest level leaves its floor, and so often
+    # that no rate grows manyfold on a stretch
+    ends = [2 * math.log(a / delta) / growth for a in accuracy]
+    ends += [math.log(s * shape[0] / coarsest) / growth for s in scale if coarsest]
+    ends += np.linspace(0, horizon, math.ceil(mu * horizon) + 1).tolist()
+    return Schedule(rates, levels, tuple(horizon - left for left in ends), weight=mu / 2)
 
 
 @dataclass
 class Flow(State):
     """Where a flow is: its path, the time, and the average of the path up to then."""
 
-    time: float = 0.0
     mean: np.ndarray | None = None
+    time: float = 0.0
 
     @property
     def output(self) -> np.ndarray:
-        return self.y.copy() if self.mean is None else self.mean.copy()
+        return self.mean.copy()
 
-    def steps(
-        self, bill: Bill, schedule: Schedule, horizon: float, weight: float, most: int, rng
-    ) -> Iterator[None]:
+    def steps(self, bill: Bill, schedule: Schedule, horizon: float, weight: float, rng) -> Iterator:
         """Fire, event by event. Between events the path is constant, so its average is exact."""
         pairs = [[j for j in (bill.h.before(k), k) if j is not None] for k in schedule.levels]
-        self.mean = self.y.copy()
 
-        def shares(times: np.ndarray) -> np.ndarray:
-            """Of the average up to each time: what the stretch since the one before it weighs."""
-            gaps = np.diff(times, prepend=self.time)
-            return np.expm1(-weight * gaps) / np.expm1(-weight * times) if weight else gaps / times
+        def averaged(t: float) -> np.ndarray:
+            """The average up to t: y has stood still since the last event."""
+            gap = t - self.time
+            share = math.expm1(-weight * gap) / math.expm1(-weight * t) if weight else gap / t
+            return self.mean + share * (self.y - self.mean)
 
-        for times, which, rate in schedule.events(horizon, rng):
-            columns = (column.tolist() for column in (times, which, rate, shares(times)))
-            for t, i, r, share in zip(*columns, strict=True):
-                if self.step == most:
-                    raise Stop("budget", f"max_events were made by time {self.time:.4g}")
-                values = bill.values(pairs[i], self.y)
-                jump = values[-1] - values[0] if len(values) > 1 else values[0]
-                self.mean += share * (self.y - self.mean)
-                self.y, self.time = self.y - jump / r, t
-                self.y.flags.writeable = False
-                yield
+        for t, i, rate in schedule.events(horizon, rng):
+            values = bill.values(pairs[i], self.y)
+            jump = values[-1] - values[0] if len(values) > 1 else values[0]
+            self.mean, self.y, self.time = averaged(t), self.y - jump / rate, t
+            yield
         if horizon:
-            self.mean += shares(np.array([horizon]))[0] * (self.y - self.mean)
+            self.mean = averaged(horizon)
         self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
 
 
@@ -177,7 +157,7 @@ def flow(
     rng=None,
     weight: float | None = None,
     loss: Callable[[np.ndarray], float] | None = None,
-    max_events: int = 10_000_000,
+    max_cost: float | None = None,
 ) -> Result:
     """Run the jump process for a flow time `horizon`; y is the average with weights e^(weight t).
 
@@ -192,33 +172,17 @@ def flow(
     ('done', True, True)
     """
     refuse(h, loss=loss)
-    schedule = rates if isinstance(rates, Schedule) else _constant(h, rates)
-    if unknown := [k for k in schedule.levels if k not in h.levels]:
-        raise ValueError(f"the schedule uses levels {unknown}, and the hierarchy has {h.levels}")
-    if schedule.levels != h.levels[: len(schedule.levels)]:
-        h = h.only(schedule.levels)  # an increment reaches back to the level used before
+    if isinstance(rates, Schedule):
+        schedule = rates
+    else:
+        given = by_level("rate", rates, h.levels)
+        column = np.array([*given.values()])[:, None]
+        schedule = Schedule(lambda times: np.repeat(column, np.size(times), axis=1), tuple(given))
     weight = schedule.weight if weight is None else weight
-    for name, given in (("horizon", horizon), ("weight", weight)):
-        if not (isinstance(given, Real) and math.isfinite(given) and given >= 0):
-            raise ValueError(f"the {name} must be finite and non-negative; got {given!r}")
-    if not (isinstance(max_events, Integral) and max_events >= 1):
-        raise ValueError(f"max_events must be an integer of at least 1; got {max_events!r}")
-    state, rng = Flow(h.point(y0)), np.random.default_rng(rng)
-    state.y.flags.writeable = False
-    run = Run(Bill(h), state, loss, steps=schedule.integral(np.ones(len(schedule.levels)), horizon))
-    return run.go(state.steps(run.bill, schedule, horizon, weight, max_events, rng))
-
-
-def _constant(h: Hierarchy, rates: Mapping[int, float] | Sequence[float]) -> Schedule:
-    """A schedule of rates that do not change, for the first levels."""
-    try:
-        levels, listed = h.levels[: len(rates)], not isinstance(rates, Mapping)
-        pairs = dict(zip(levels, rates, strict=True)) if listed else rates
-        fine = levels and pairs.keys() == {*levels}
-    except (TypeError, ValueError):
-        fine = False
-    if not fine:
-        what = f"{{level: rate}} or a list, for the first levels of {h.levels}, or a Schedule"
-        raise ValueError(f"rates must be {what}; got {shown(rates)}")
-    values = np.array([[positive(f"the rate of level {k}", pairs[k])] for k in levels])
-    return Schedule(lambda times: np.repeat(values, np.size(times), axis=1), levels)
+    for name, number in (("horizon", horizon), ("weight", weight)):
+        if not (isinstance(number, Real) and math.isfinite(number) and number >= 0):
+            raise ValueError(f"the {name} must be finite and non-negative; got {number!r}")
+    bill, y = Bill(h.only(schedule.levels), max_cost), h.point(y0)
+    events = schedule.integral(np.ones(len(schedule.levels)), horizon)
+    run = Run(bill, Flow(y, mean=y), loss, steps=events)
+    return run.go(run.state.steps(bill, schedule, horizon, weight, np.random.default_rng(rng)))

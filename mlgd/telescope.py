@@ -9,14 +9,14 @@ evaluation.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
-from .hierarchy import Hierarchy
+from .hierarchy import Hierarchy, by_level
 
 
 def regime(gamma: float) -> str:
@@ -24,12 +24,8 @@ def regime(gamma: float) -> str:
     return "MC" if gamma == 2 else ("HTMC" if gamma > 2 else "ETMC")
 
 
-class Draw(NamedTuple):
-    """One sample of the telescope: its value, what it cost, and the levels evaluated for it."""
-
-    value: np.ndarray
-    cost: float
-    levels: tuple[int, ...]
+# one sample: its value, what it cost, and the levels evaluated for it
+Draw = namedtuple("Draw", "value cost levels")
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -58,23 +54,11 @@ class Telescope:
     random: np.ndarray  # the probabilities of the others, past the prefix
 
     def __init__(self, h: Hierarchy, probabilities: Sequence[float] | Mapping[int, float]):
-        if not isinstance(probabilities, Mapping):
-            given = np.asarray(probabilities, float).ravel().tolist()
-            if not 0 < len(given) <= len(h.levels):
-                raise ValueError(
-                    f"probabilities: one for each of the first levels of {h.levels}, at least one; "
-                    f"got {len(given)} of them: shorten the list, or name the levels, {{level: p}}"
-                )
-            probabilities = dict(zip(h.levels, given, strict=False))
-        levels = tuple(sorted(probabilities))
-        if not levels or not {*levels} <= {*h.levels}:
-            raise ValueError(
-                f"probabilities must be given for levels among {h.levels}; got them for {levels}"
-            )
-        p = np.array([probabilities[k] for k in levels], float)
-        for k, q in zip(levels, p.tolist(), strict=True):
-            if not 0 < q <= 1:
-                raise ValueError(f"probabilities must lie in (0, 1]; got {q!r} at level {k}")
+        given = by_level("probability", probabilities, h.levels)
+        for k, q in given.items():
+            if q > 1:
+                raise ValueError(f"a probability is at most 1; got {q!r} at level {k}")
+        levels, p = tuple(given), np.array([*given.values()])
         p.flags.writeable = False
         always = int(np.argmin(np.append(p, 0.0) == 1))
         h = h if levels == h.levels else h.only(levels)
@@ -102,35 +86,42 @@ class Telescope:
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
-        return self.combine(y, np.random.default_rng(rng).random(self.random.size) < self.random)
+        return self._draw(np.random.default_rng(rng).random(self.random.size) < self.random, y)
 
     def outcomes(self, y: np.ndarray) -> Iterator[tuple[float, Draw]]:
         """Every draw with its probability, one for each subset of the levels past the prefix."""
         free = self.random
         for drawn in product((False, True), repeat=free.size):
-            yield float(np.prod(np.where(drawn, free, 1 - free))), self.combine(y, drawn)
+            yield float(np.prod(np.where(drawn, free, 1 - free))), self._draw(drawn, y)
 
-    def combine(self, y: np.ndarray, drawn: Sequence[bool]) -> Draw:
-        """The draw for given outcomes B_k of the levels past the prefix."""
-        levels, weights = self.recipe(drawn)
-        value = np.zeros_like(y, dtype=float)
-        for k, weight in zip(levels, weights, strict=True):
-            value += weight * self.h.value(k, y)
-        return Draw(value, float(sum(map(self.h.cost, levels))), levels)
+    def _draw(self, drawn: Sequence[bool], y: np.ndarray) -> Draw:
+        levels, _, cost = self._recipe(drawn)
+        buy = lambda levels, y: [self.h.value(k, y) for k in levels]  # noqa: E731
+        return Draw(self.combine(drawn, buy, y), cost, levels)
 
-    def recipe(self, drawn: Sequence[bool]) -> tuple[tuple[int, ...], tuple[float, ...]]:
-        """The levels that these outcomes need, coarsest first, and the weights of their values."""
-        key = np.asarray(drawn, bool).tobytes()
-        if key not in self._recipes:
+    def combine(self, drawn: Sequence[bool], buy: Callable, y: np.ndarray) -> np.ndarray:
+        """The value for given outcomes B_k past the prefix, made of buy(levels, y)."""
+        levels, weights, _ = self._recipe(drawn)
+        values = buy(levels, y)
+        for weight, value in zip(weights, values, strict=True):
+            value *= weight
+        for value in values[1:]:
+            values[0] += value
+        return values[0] if values else np.zeros(y.shape)
+
+    def _recipe(self, drawn: Sequence[bool]) -> tuple[tuple[int, ...], tuple[float, ...], float]:
+        """The levels that outcomes need, coarsest first, the weights of their values, the price."""
+        key = bytes(drawn)
+        if key not in self._recipes:  # remembered, for speed
             always = self.p.size - self.random.size
             weights = {always - 1: 1.0} if always else {}
             for i in (np.flatnonzero(drawn) + always).tolist():
                 if i:
                     weights[i - 1] = weights.get(i - 1, 0.0) - 1 / float(self.p[i])
                 weights[i] = 1 / float(self.p[i])
-            if len(self._recipes) >= 4096:  # remembered, for speed, but not for ever
-                self._recipes.clear()
-            self._recipes[key] = tuple(self.levels[j] for j in weights), tuple(weights.values())
+            levels = tuple(self.levels[i] for i in weights)
+            price = float(sum(map(self.h.cost, levels)))
+            self._recipes[key] = levels, tuple(weights.values()), price
         return self._recipes[key]
 
     # --- choices of the probabilities ---
@@ -147,12 +138,9 @@ class Telescope:
         it is drawn as printed, like the others. sigma = 0 is the fixed level. On a ladder that is
         not dyadic the same shape is scaled to the same guarantee.
         """
-        if not (delta > 0 and sigma >= 0 and gamma > 0):
-            raise ValueError(
-                f"need delta > 0, sigma >= 0, gamma > 0; got {delta!r}, {sigma!r}, {gamma!r}"
-            )
-        if not 0 <= coarsest <= 1:
-            raise ValueError(f"coarsest must be a probability, in [0, 1]; got {coarsest!r}")
+        if not (delta > 0 and sigma >= 0 and gamma > 0 and 0 <= coarsest <= 1):
+            need = "delta > 0, sigma >= 0, gamma > 0, coarsest in [0, 1]"
+            raise ValueError(f"need {need}; got {delta!r}, {sigma!r}, {gamma!r}, {coarsest!r}")
         levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
         accuracy = np.array([h.accuracy(k) for k in levels])
         p, free = np.ones(len(levels)), int(coarsest == 1)  # a certain level makes no variance
@@ -190,9 +178,22 @@ class Telescope:
             )
         if norms.ndim == 1:
             norms = np.abs(np.cumsum(norms)[:, None] - np.cumsum(norms))
-        cost = np.array([h.cost(k) for k in h.levels[:n]], float)
-        chain, p, _ = optimum(cost, norms**2, float(sigma) ** 2)
-        return cls(h, {h.levels[i]: q for i, q in zip(chain, p.tolist(), strict=True)})
+        cost, last = np.array([h.cost(k) for k in h.levels[:n]], float), n - 1
+        squared, variance = np.maximum(norms**2, TINY), float(sigma) ** 2
+        # levels are found by adding or leaving out one, from the best few choices so far, beginning
+        # with even strides, until nothing is gained; the tests compare with brute force
+        known = {(last,): (float(cost[last]), np.ones(1))}
+        fresh = {(*range(i, last, gap), last) for i in range(last) for gap in (*STRIDES, n)}
+        while fresh and variance > 0:
+            chains = sorted(fresh)
+            prices, p = _filled(chains, cost, squared, variance)
+            known |= dict(zip(chains, zip(prices.tolist(), p, strict=True), strict=True))
+            best = sorted(known, key=lambda chain: known[chain][0])[:KEPT]
+            near = {tuple(sorted({*chain} ^ {k})) for chain in best for k in range(last)}
+            fresh = near - known.keys()
+        chain = min(known, key=lambda chain: known[chain][0])
+        p = known[chain][1].tolist()  # padded
+        return cls(h, {h.levels[i]: q for i, q in zip(chain, p, strict=False)})
 
 
 def _scale(levels, accuracy, free: int, sigma: float, gamma: float) -> float:
@@ -221,35 +222,10 @@ STRIDES = (1, 2, 3)  # to begin with: where errors alternate, odd and even level
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
 
 
-def optimum(
-    cost: np.ndarray, squared: np.ndarray, variance: float
-) -> tuple[tuple[int, ...], np.ndarray, float]:
-    """The cheapest telescope to the last level: the indices kept, their probabilities, the price.
-
-    squared[i, j] is that of the increment from level i to level j > i. Levels are found by adding
-    or leaving out one, from the best few so far, beginning with even strides, until nothing is
-    gained; the tests compare with brute force.
-    """
-    last = cost.size - 1
-    only = ((last,), np.ones(1), float(cost[last]))
-    if variance <= 0:
-        return only
-    squared, known, best = np.maximum(squared, TINY), {(last,): only}, [only]
-    fresh = {(*range(i, last, gap), last) for i in range(last) for gap in (*STRIDES, last)}
-    while fresh:
-        chains = sorted(fresh)
-        for chain, q, price in zip(chains, *_filled(chains, cost, squared, variance), strict=True):
-            known[chain] = chain, q[: len(chain)], float(price)
-        best = sorted(known.values(), key=lambda found: found[2])[:KEPT]
-        near = {tuple(sorted({*chain} ^ {k})) for chain, *_ in best for k in range(last)}
-        fresh = near - known.keys()
-    return best[0]
-
-
 def _filled(
     chains: list[tuple[int, ...]], cost: np.ndarray, squared: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The cheapest probabilities of each chain of levels, padded with zeros, and its price.
+    """The price of each chain of levels, and its cheapest probabilities, padded with zeros.
 
     On the levels 0, 1, ..., m a telescope costs c_0 + sum over i >= 1 of q_i (c_{i-1} (1 - q_{i-1})
     + c_i), because an evaluation that two drawn increments need is paid once, and has variance sum
@@ -275,4 +251,4 @@ def _filled(
         better = (total < best) & (q <= 1).all(axis=1)
         best[better], best_q[better] = total[better], q[better, :-1]
         q = np.minimum(q, 1.0)
-    return best_q, best
+    return best, best_q

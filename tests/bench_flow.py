@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from mlgd import Hierarchy, Telescope, flow
-from mlgd.examples import rounded
+from mlgd.examples import biased
 from mlgd.jumps import proposition_schedule
 
 
@@ -37,7 +37,7 @@ def agreement(
 ) -> list[tuple[str, float, float, float]]:
     """Mean and variance of the final loss, of flow and of steps with p = eta rate, joint errors."""
     curvature, rates = np.array([1.0, 3.0]), [12.0, 6.0, 3.0, 1.5]
-    h = rounded(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
+    h = biased(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
     start = np.ones(2)
     telescope = Telescope(h, [eta * r for r in rates])
     losses = []

@@ -42,7 +42,7 @@ def loss(y):
 
 if __name__ == "__main__":
     path, out, steps, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-    checkpoint.EVERY, checkpoint.SHARE = seconds, 0
+    checkpoint.EVERY, checkpoint.SPACING = seconds, 0
     h, y0, p = setting(steps)
     result = minimize(h, y0, p, rng=7, loss=loss, checkpoint=path)
     with open(out, "wb") as file:

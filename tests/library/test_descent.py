@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from families import rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
-from mlgd.examples import biased, rounded
+from mlgd.examples import biased
 from mlgd.hierarchy import first_level
 
 Z = 4.9  # one-sided normal tail 4.8e-7
@@ -443,8 +444,6 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert f"price  {r.cost:.4g} for {r.nfev} evaluations, {r.nit} steps" in repr(r)
     k = h.level_for(p.delta)
     assert f"level {k}  {r.cost_by_level[k]:.4g} for {r.evaluations[k]} (" in repr(r)
-    assert str(r).startswith(repr(r))
-    assert "seconds" in str(r).splitlines()[-1]
     assert math.isnan(minimize(h, START, p, rng=0).fun)
 
 

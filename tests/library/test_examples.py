@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from families import FAMILIES, POINTS, alternating, gradient
+from families import FAMILIES, POINTS, alternating, gradient, rounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd.examples import HeatSource, biased, rounded
+from mlgd.examples import HeatSource, biased
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -5,10 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
-from families import POINTS, gradient
+from families import POINTS, gradient, rounded
 
 from mlgd import Hierarchy, Problem, Telescope, minimize, plan
-from mlgd.examples import rounded
 from mlgd.hierarchy import LevelError, first_level
 
 LADDER = rounded(gradient, 2.0, 1.0, range(1, 8))

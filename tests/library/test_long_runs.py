@@ -26,7 +26,7 @@ SCRIPT = Path(long_run.__file__)
 def every_step(monkeypatch):
     """A file after every step."""
     monkeypatch.setattr(checkpoint, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    monkeypatch.setattr(checkpoint, "SPACING", 0)
 
 
 def plans():

@@ -176,7 +176,7 @@ CHILD = """
 import sys, time
 import numpy as np
 from mlgd import checkpoint
-checkpoint.EVERY = checkpoint.SHARE = 0.0
+checkpoint.EVERY = checkpoint.SPACING = 0.0
 from test_strangers import Hierarchy, ZERO, minimize, noisy, price
 def slow(k, y):
     time.sleep(0.002)

@@ -5,13 +5,14 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
+from families import rounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from mlgd import Hierarchy, Telescope
 from mlgd import formulas as F
-from mlgd.examples import biased, rounded
+from mlgd.examples import biased
 from mlgd.telescope import regime
 
 RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
