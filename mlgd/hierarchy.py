@@ -47,8 +47,8 @@ class Hierarchy:
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
     >>> h
     Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy assumed: 2^-k)
-    >>> h.value(2, np.zeros(2)), h.step(2, np.zeros(2)), h.step_cost(2)
-    (array([0.25, 0.25]), array([-0.25, -0.25]), 72.0)
+    >>> h.value(2, np.zeros(2)), h.step(2, np.zeros(2)), h.pair(2)
+    (array([0.25, 0.25]), array([-0.25, -0.25]), (1, 2))
     """
 
     evaluate: Callable[[int, np.ndarray], np.ndarray]
@@ -60,7 +60,9 @@ class Hierarchy:
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
         vars(self).update(levels=_integers(self.levels), accuracy=self.accuracy or dyadic)
-        vars(self).update(cost=_prices(self.cost, self.levels))
+        if not callable(self.cost):
+            prices = by_level("price", self.cost, self.levels, every=True)
+            vars(self).update(cost=prices.__getitem__)
         function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
         for k in self.levels:
             positive(f"the price of level {k}", self.cost(k))
@@ -77,16 +79,12 @@ class Hierarchy:
 
     # --- the ladder ---
 
-    def before(self, k: int) -> int | None:
-        """The level before k, or None at the first (whose predecessor is the zero function)."""
+    def pair(self, k: int) -> tuple[int, ...]:
+        """The levels that an increment evaluates: the one before k, and k; at the first k alone."""
         if k not in self.levels:
             raise LevelError(f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k)
-        return (None, *self.levels)[self.levels.index(k)]
-
-    def step_cost(self, k: int) -> float:
-        """The price of one increment: two evaluations, at the first level one."""
-        previous = self.before(k)
-        return self.cost(k) + (0.0 if previous is None else self.cost(previous))
+        at = self.levels.index(k)
+        return self.levels[max(at - 1, 0) : at + 1]
 
     def accuracies(self) -> np.ndarray:
         """The accuracy of every level, positive and never growing; zero where it is exact."""
@@ -118,7 +116,7 @@ class Hierarchy:
         """The ladder of these levels alone; an increment reaches back to the level kept before."""
         levels = _integers(levels)
         for k in levels:
-            self.before(k)
+            self.pair(k)
         exact = self.exact and levels[-1] == self.levels[-1]
         return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact)
 
@@ -143,14 +141,13 @@ class Hierarchy:
 
     def value(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y) as a fresh float array of y's shape; a level that returns none is named."""
-        self.before(k)
+        self.pair(k)
         return taken(self.evaluate, k, y)
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
         """The increment A_k(y) - A_{k-}(y), k- the level before k; at the first A_k(y) itself."""
-        previous = self.before(k)
-        fine = taken(self.evaluate, k, y)
-        return fine if previous is None else fine - taken(self.evaluate, previous, y)
+        fine, *coarse = (taken(self.evaluate, j, y) for j in reversed(self.pair(k)))
+        return fine - coarse[0] if coarse else fine
 
 
 def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
@@ -242,25 +239,16 @@ def _integers(levels: Iterable[int]) -> tuple[int, ...]:
     return out
 
 
-def _prices(cost, levels: tuple[int, ...]) -> Callable[[int], float]:
-    """Prices as a function of the level: from a function, a dict, or a list in their order."""
-    if np.ndim(cost) == 1 and len(cost) == len(levels):
-        cost = dict(zip(levels, cost, strict=True))
-    if not isinstance(cost, Mapping):
-        return function("cost(k), the price of one evaluation, or one price per level", cost)
-    if missing := [k for k in levels if k not in cost]:
-        raise ValueError(f"cost must have a price for every level; got none for {missing}")
-    return {k: cost[k] for k in levels}.__getitem__
-
-
-def by_level(name: str, given, levels: tuple[int, ...]) -> dict[int, float]:
-    """A positive number for some levels: from {level: number}, or a list for the first of them."""
+def by_level(name: str, given, levels: tuple[int, ...], every: bool = False) -> dict[int, float]:
+    """A positive number for some levels, or for every one: from {level: number}, or a list."""
     try:
         listed = not isinstance(given, Mapping)
         pairs = dict(zip(levels[: len(given)], given, strict=True)) if listed else given
     except (TypeError, ValueError):
         pairs = {}
-    if not pairs or not {*pairs} <= {*levels}:
-        what = f"{{level: {name}}}, or a list for the first of the levels {levels}"
+    if every:
+        pairs = {k: pairs[k] for k in levels if k in pairs}  # a table may have more levels
+    if not pairs or not {*pairs} <= {*levels} or (every and len(pairs) < len(levels)):
+        what = f"{{level: {name}}} or a list, of {'all' if every else 'the first'} levels {levels}"
         raise ValueError(f"a {name} for each level used is needed, {what}; got {shown(given)}")
     return {k: positive(f"the {name} of level {k}", pairs[k]) for k in sorted(pairs)}

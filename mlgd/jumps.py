@@ -57,7 +57,7 @@ class Schedule:
     def expected_cost(self, h: Hierarchy, horizon: float) -> float:
         """The mean price of a flow: an event at level k evaluates k and the level before it."""
         h = h.only(self.levels)
-        return self.integral([h.step_cost(k) for k in self.levels], horizon)
+        return self.integral([sum(map(h.cost, h.pair(k))) for k in self.levels], horizon)
 
     def events(self, horizon: float, rng) -> Iterator[tuple[float, int, float]]:
         """Firings, exact by thinning: the time, the index of the level, its rate then."""
@@ -131,7 +131,7 @@ class Flow(State):
 
     def steps(self, bill: Bill, schedule: Schedule, horizon: float, weight: float, rng) -> Iterator:
         """Fire, event by event. Between events the path is constant, so its average is exact."""
-        pairs = [[j for j in (bill.h.before(k), k) if j is not None] for k in schedule.levels]
+        pairs = [bill.h.pair(k) for k in schedule.levels]
 
         def averaged(t: float) -> np.ndarray:
             """The average up to t: y has stood still since the last event."""
@@ -140,8 +140,8 @@ class Flow(State):
             return self.mean + share * (self.y - self.mean)
 
         for t, i, rate in schedule.events(horizon, rng):
-            values = bill.values(pairs[i], self.y)
-            jump = values[-1] - values[0] if len(values) > 1 else values[0]
+            *coarse, fine = bill.values(pairs[i], self.y)
+            jump = fine - coarse[0] if coarse else fine
             self.mean, self.y, self.time = averaged(t), self.y - jump / rate, t
             yield
         if horizon:

@@ -27,9 +27,7 @@ def one(k):
 
 def test_steps_telescope_and_cost_two_levels_also_where_levels_are_left_out():
     y, part = POINTS[0], LADDER.only([2, 3, 5, 6])
-    assert (LADDER.before(1), LADDER.before(4), part.before(5)) == (None, 3, 3)
-    assert LADDER.step_cost(1) == LADDER.cost(1)
-    assert part.step_cost(5) == LADDER.cost(5) + LADDER.cost(3)
+    assert (LADDER.pair(1), LADDER.pair(4), part.pair(5)) == ((1,), (3, 4), (3, 5))
     for h in (LADDER, part):
         whole = sum(h.step(k, y) for k in h.levels)
         np.testing.assert_allclose(whole, LADDER.value(h.levels[-1], y), atol=1e-12)
@@ -49,7 +47,7 @@ def test_level_for_takes_the_coarsest_that_suffices():
 def test_prices_are_a_function_a_list_or_a_dict(cost):
     h = Hierarchy(twice, cost, range(1, 4))
     assert [h.cost(k) for k in h.levels] == [4, 16, 64]
-    assert h.only([1, 3]).step_cost(3) == 68
+    assert h.only([1, 3]).cost(3) == 64
 
 
 def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
