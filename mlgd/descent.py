@@ -101,7 +101,7 @@ def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None)
         got = f"got a value of type {type(h).__name__}"
         raise TypeError(f"the first argument must be a Hierarchy; {got}{hint}")
     if not isinstance(plan, Plan | None):
-        hint = "give its .best" if hasattr(plan, "best") else "make one, mlgd.plan(problem, eps)"
+        hint = "make one, mlgd.plan(problem, eps)"
         raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}: {hint}")
     for name, given in functions.items():
         if given is not None:
