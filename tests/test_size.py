@@ -16,7 +16,7 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (3054, 15),
-    "mlgd/experiment/*.py": (2375, 13),
+    "mlgd/experiment/*.py": (2372, 13),
     "mlgd/book/*.py": (1092, 8),
     "tests/**/*.py": (6500, 999),
 }

@@ -160,10 +160,6 @@ class Design:
         ]
         return np.concatenate(parts)[:k].T
 
-    def tail_norm(self, k: int) -> float:
-        """The bound (sum_{i>k} |A_i|^2)^(1/2) on |R_k| (appendix E), for this finite n."""
-        return float(np.sqrt(np.sum(np.arange(self.n, k, -1.0) ** (-2 / self.phi))))
-
 
 @dataclass(frozen=True)
 class Protocol:

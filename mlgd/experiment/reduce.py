@@ -19,6 +19,7 @@ from .design import BLOCK, Design
 PROBES = (0, 1, 4, 20, 89, 400)  # the six steps of a descent at which the paper reads a bias
 # sixteen, the six among them
 WIDE = (0, 1, 2, 4, 7, 12, 20, 31, 45, 65, 89, 130, 190, 250, 320, 400)
+CUT = 32  # columns from which on a rate is fitted (E.2.2)
 KEEP = 2**30  # bytes of random numbers kept between the two passes over a design
 
 _local = threading.local()
@@ -37,7 +38,7 @@ def power_law(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return float(x @ y / (x @ x)), float((x @ y) ** 2 / (x @ x) / max(y @ y, 1e-300))
 
 
-def rate(levels: np.ndarray, biases: np.ndarray, start: int = 32) -> tuple[float, float]:
+def rate(levels: np.ndarray, biases: np.ndarray, start: int = CUT) -> tuple[float, float]:
     """gamma and R^2 of bias ~ k^(-1/gamma), fitted over the levels from `start` on (E.2.2)."""
     slope, r2 = power_law(levels[levels >= start], biases[levels >= start])
     return -1 / slope, r2

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .frontier import across_seeds
-from .reduce import PROBES, power_law, rate, read_levels
+from .reduce import CUT, PROBES, power_law, rate, read_levels
 from .sweep import METHODS, Protocol, SeedResult, named
 
 COMMON = slice(0, 16)  # the paper fits exponents over the sixteen targets that all its seeds reach
@@ -68,7 +68,7 @@ class Findings:
         rows = [PROBES.index(s) for s in steps]
         return np.array([r.exact[rows].max(axis=0) for r in self.results])
 
-    def fit(self, envelope: np.ndarray | None = None, start: int = 32) -> np.ndarray:
+    def fit(self, envelope: np.ndarray | None = None, start: int = CUT) -> np.ndarray:
         """gamma and R^2 of every seed: 2 x seed."""
         curves = self.envelope() if envelope is None else envelope
         return np.array([rate(self.levels, curve, start) for curve in curves]).T
