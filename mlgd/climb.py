@@ -1,63 +1,63 @@
 """Minimize without constants: from coarse to fine, with fine gradients on coarse curvature.
 
 1. Two evaluations at the start tell whether a level repeats itself. Solve the coarsest by L-BFGS.
-2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; or, where that
-   costs less, Lanczos on differences of a coarser level says what loss is left and where to step,
-   that level tilted to the fine one how far, and the fine gradient whether it helped (MG/Opt).
-3. Two levels differ by an increment: its weight by the same curvature is what the coarser one was
-   wrong by. As increments fall and turn, errors beyond the level asked cost `tail`.
-4. A level is solved until what is left counts little beside its tail, whatever eps is; eps says
-   when to stop. Before *done* is said the next level is asked, where it is cheap, and Lanczos in
-   any case: pairs are blind where no step has led.
-5. Errors that are new at every point are averaged: the n-th step on a level has the weight 1/n.
-6. With a radius R >= |y0 - y*|, gradient flow for a time t hides at most R^2/(4et); the level's
-   gradient at its end must be what is left by the curvature that it was made of.
+2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; where a coarser
+   level is much cheaper, Lanczos on its differences, from that gradient, gives pairs beforehand.
+3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
+   level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
+4. A level is solved until what is left counts little beside its tail, whatever eps is. Before
+   *done* a cheap next level is asked, and Lanczos: pairs are blind where no step has led.
+5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
+   most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from .bill import Bill, State, Stop
+from .audits import beyond
+from .bill import Bill, State
 from .hierarchy import LevelError
-from .remainder import PRODUCTS, Remainder
-from .solvers import advance, dot, keep, norm, search
+from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
-LEFT = 0.25  # of the tail: more than that is worth a step before the next level is bought
-LAST = 0.1  # of eps: what may be left on the finest level; and no smaller loss is told
-COARSE = 0.25  # of the first increment: the gradient at which the first level is solved
+AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
+TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
+LEFT = 0.25  # of the tail (of the first increment): more is worth a step before the next level
+LAST = 0.1  # of eps: what may be left where no level comes after; and no smaller loss is told
 SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
-CHECK = 0.4  # of what was paid so far: what it may cost to doubt that all is done
+CHECK = 0.3  # of what was paid so far: what it may cost to doubt that all is done
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
 PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
-STUCK = [math.inf] * 5 * PLATEAU  # no step on this level helps any more
+PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
+NEAR = 10.0  # times the aim: a tail below that is worth curvature for half of the next gradient
+ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
+RIDGE = 0.5  # of eps: what a radius may hide; errors, which have the rest, weigh as its inverse
 REPEATS = 1e-6  # of a gradient: what sums in another order change
 
 
 @dataclass
 class Climb(State):
-    """`level` is the rank of the level asked, `gradient` its value at y, `look` Lanczos's view."""
+    """`level` is the rank of the level asked, `gradient` its value at y."""
 
     start: np.ndarray | None = None
     gradient: np.ndarray | None = None
     level: int = 0
-    pairs: list = field(default_factory=list)  # of L-BFGS, kept across levels
-    increments: list = field(default_factory=list)  # [vector, the loss it is worth, after a flow]
+    pairs: list = field(default_factory=list)  # of L-BFGS and Lanczos, kept across levels
+    increments: list = field(default_factory=list)  # [vector, the loss that it is worth]
     sizes: list = field(default_factory=list)  # of gradients, at arrival and after each step here
-    look: dict | None = None  # None: steps are L-BFGS's
-    known: dict = field(default_factory=dict)  # values at y, by rank; whether the increment is y's
+    known: dict = field(default_factory=dict)  # at y: values by rank, "rank" of Lanczos, increment
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = 40  # that the last look took
     fresh: float = 0.0  # the share of an error's square that is another one at every point
-    flows: bool = True  # until the end of a flow is not where it should be
+    stuck: bool = False  # no step on this level helps any more
 
 
 def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> Iterator[None]:
     """The steps of a run without a plan; all that must survive a step is in the state."""
-    run = Ascent(bill, state, eps, radius)
+    run = Ascent(bill, state, eps or 0.0, radius or math.inf)
     if state.gradient is None:
         run.begin()
         yield
@@ -65,220 +65,236 @@ def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> 
         yield
 
 
-class Ascent(Remainder):
-    """One run: what to do next."""
+class Ascent:
+    """One run: what its state means, and what to do next."""
+
+    def __init__(self, bill: Bill, state: Climb, eps: float, radius: float):
+        self.bill, self.s, self.radius = bill, state, radius
+        self.hides = RIDGE * eps if radius < math.inf else 0.0
+        self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius**2
+        self.levels, self.top, self.exact = bill.h.levels, len(bill.h.levels) - 1, bill.h.exact
+        self.price = [bill.price[k] for k in self.levels]
+        self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
+        self.aims = [self.eps * (TIGHT if dear else AIM) for dear in self.expensive]
+
+    def value(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray:
+        """The level of rank i at x, and with a radius the pull of the start."""
+        return self.bill.value(self.levels[i], x, purpose) + self.ridge * (x - self.s.start)
+
+    def tried(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
+        """The same, or None where it has nothing to say: a trial went too far."""
+        try:
+            value = self.value(i, x, purpose)
+        except LevelError:
+            return None
+        return value if np.abs(value).max() < 1e100 else None
+
+    def at(self, i: int, purpose: str = "gradients") -> np.ndarray:
+        """The level of rank i at y, bought once."""
+        if str(i) not in self.s.known:
+            self.s.known[str(i)] = self.value(i, self.s.y, purpose)
+        return self.s.known[str(i)]
+
+    def move(self, x: np.ndarray, g: np.ndarray) -> None:
+        x.flags.writeable = False
+        self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g}
+
+    def affordable(self, limit: float) -> int | None:
+        """The finest rank whose products cost no more than the limit."""
+        s = self.s
+        fits = [j for j in range(s.base, s.level + 1) if s.products * self.price[j] <= limit]
+        return max(fits) if fits and norm(s.y - s.start) else None
+
+    def look(self, v: np.ndarray, j: int, most: float = PRODUCTS) -> None:
+        """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
+        s = self.s
+        if v is s.gradient:
+            s.known["rank"] = j
+        f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
+        far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
+        found = curvature(f, s.y, at, v, far, min(int(most), PRODUCTS), rng)
+        s.products = found.nodes.size + 6
+        drift = self.drift(j, found) if j < s.level else 0.0
+        floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], 1e-150)
+        place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
+        s.pairs[place:place] = found.pairs(max(floor, self.ridge), v.shape)
+        del s.pairs[:-PAIRS]
+        error = norm(s.increments[max(j - 1, 0)][0]) / math.sqrt(5.0 if j else 1.25)  # of rank j
+        share = (found.jump / error) ** 2 if error else 0.0
+        s.fresh = min(share, 1 - LASTS) if share > ROUGH else 0.0
+
+    def drift(self, j: int, found: Krylov) -> float:
+        """What the curvature of rank j is off by: half of what it changed, where it is flattest."""
+        s, i, flattest = self.s, max(j, 1), found.ritz[0].reshape(self.s.y.shape)
+        low, high = (self.tried(m, s.y + found.t * flattest, "curvature") for m in (i - 1, i))
+        if low is None or high is None:
+            return 0.0
+        gap = (high - self.at(i, "curvature") - low + self.at(i - 1, "curvature")) / found.t
+        average = norm(found.ritz @ gap.ravel()) / math.sqrt(len(found.nodes))
+        return max(abs(dot(gap, flattest)) / 2, average) / (2 if j else 1)
+
+    def worth(self, v: np.ndarray) -> float:
+        """The loss that a gradient v means by the pairs; without the ridge."""
+        if not v.any() or not self.s.pairs:
+            return math.inf if v.any() else 0.0
+        step = inverse(self.s.pairs, v)
+        return max(dot(v, step) - self.ridge * dot(step, step), 0.0) / 2
+
+    def falls(self) -> tuple[float, float]:
+        """By what increments fall per level, and their cosine; one alone may keep its direction."""
+        last = [d for d, _ in self.s.increments[-4:] if d.any()]
+        sizes = [norm(d) for d in last]
+        ratios = [min(b / a, 0.95) for a, b in pairwise(sizes)] or [0.5]
+        r = max(math.prod(ratios) ** (1 / len(ratios)), ratios[-1] / 2, 0.5 / len(ratios))
+        own = -r / (1 + r * r)  # of errors with directions of their own
+        if self.s.fresh or len(last) < 2:
+            return r, own if self.s.fresh else 1.0
+        units = [d / n for d, n in zip(last[-3:], sizes[-3:], strict=True)]
+        return r, max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(units)])))
+
+    def tail(self) -> float:
+        """What errors of the level asked that last cost, if they go on as they fell so far."""
+        s = self.s
+        if s.level == self.top and (self.exact or not self.top):
+            return 0.0
+        if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
+            return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
+        return (1 - s.fresh) * s.increments[-1][1] * beyond(*self.falls()) ** 2
+
+    def now(self) -> float:
+        """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
+        s, steps = self.s, len(self.s.sizes) - 1
+        left = self.worth(s.gradient)
+        if "rank" in s.known or steps < 4:
+            jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
+            return max(left - jumps, jumps / max(steps, 1))  # seen here, and where steps were made
+        gains, n = [product / 2 for *_, product in s.pairs[-steps:]], max(2, steps // 4)
+        late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
+        rate = min(late / early, 0.9) if early else 0.9
+        return max(left, late * rate / (1 - rate))
+
+    def whole(self) -> float:
+        """What is left and the tail; errors that keep their direction add up with what is left."""
+        now, tail = self.now(), self.tail()
+        both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
+        return now + tail + 2 * max(self.falls()[1], 0.0) * both
 
     def begin(self) -> None:
         """The first gradient, twice; what the next level changes says how far to solve this one."""
         s, k = self.s, self.levels[0]
-        s.start, s.gradient = s.y, self.at(0)
+        s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
         apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
         if apart > REPEATS * max(norm(s.gradient), apart):
             why = "evaluate must be deterministic: freeze the random numbers of a level"
             raise LevelError(f"level {k} gave two gradients at one point; {why}", k)
-        s.sizes = [norm(s.gradient)]
-        s.increments = [[self.at(1) - s.gradient, math.inf, 0.0]] if self.top else []
+        s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
+        s.increments = [[self.at(1) - s.gradient, math.inf]] if self.top else []
+
+    def solved(self) -> bool:
+        """Whether what is left on this level counts little."""
+        s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
+        if not s.level or not tail:
+            first = norm(s.increments[0][0]) if not s.level and self.top else 0.0
+            return now <= LAST * self.eps or norm(s.gradient) <= LEFT * first
+        if tail <= 0.95 * aim:
+            return self.whole() <= aim
+        return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
 
     def step(self) -> bool:
-        """Solve on while this level has something to say, else decide; whether the run goes on."""
-        s, now, tail, few = (
-            self.s,
-            self.now,
-            self.tail,
-            PLATEAU * (5 if self.s.level == self.top else 1),
-        )
-        if self.radius and s.flows and s.level > 1 and s.look and self.flow():
-            return False
-        stuck = len(s.sizes) > few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
-        if not s.level and self.top:
-            first = norm(s.increments[0][0])
-            solved = now <= 0.02 * self.aim or norm(s.gradient) <= COARSE * first
-        elif tail <= 0.95 * self.aim:
-            solved = self.whole <= self.aim
-        else:
-            solved = now < LEFT * tail
-            if s.level == self.top:  # no level comes after it to mend what is left
-                solved = now < max(LAST * self.eps, LAST**2 * tail)
-        if solved or stuck:
+        """One step while this level has something to say, else decide; whether the run goes on."""
+        s, i, n = self.s, self.s.level, len(self.s.sizes)
+        if s.stuck or self.solved():
             return self.decide()
-        self.quasi() if s.look is None else self.newton()
-        return True
-
-    def quasi(self) -> None:
-        """One step of L-BFGS on the level itself."""
-        s = self.s
-        found = advance(lambda z: self.tried(s.level, z, "gradients"), s.y, s.gradient, s.pairs)
-        if found is None:
-            s.sizes += STUCK
+        before, j = self.now(), s.known.get("rank", i)
+        if s.fresh:  # the mean of n steps: what jumps from point to point falls as 1/n
+            x = s.y - inverse(s.pairs, s.gradient) / n
+            g = self.tried(i, x) if n == 1 or (n < 2 * PLATEAU and self.expensive[i]) else None
         else:
-            self.move(*found)
+            x, g = advance(lambda z: self.tried(i, z), s.y, s.gradient, s.pairs) or (s.y, None)
+        s.stuck = g is None
+        if g is not None:
+            self.move(x, g)
             s.sizes.append(norm(s.gradient))
-
-    @contextmanager
-    def trial(self) -> Iterator[dict]:
-        """Where the run stands, and stands again if anything ends it before a move is judged."""
-        old = {name: getattr(self.s, name) for name in ("level", "y", "gradient", "known", "look")}
-        try:
-            yield old
-        except BaseException:
-            vars(self.s).update(old)
-            raise
-
-    def newton(self) -> None:
-        """The step that Lanczos advises, judged at its end; refused where the loss has grown."""
-        s, i, look, before = self.s, self.s.level, self.s.look, self.s.gradient
-        at, n = self.at(look["rank"], "curvature"), len(self.s.sizes)
-
-        def tilted(z: np.ndarray) -> np.ndarray | None:
-            value = self.tried(look["rank"], z)
-            return None if value is None else before + value - at
-
-        averaged = s.fresh and n > 1
-        t = 1 / n if averaged else (search(tilted, s.y, before, look["step"]) or [0.125])[0]
-        while (g := self.tried(i, s.y + t * look["step"], "gradients")) is None:
-            t /= 4  # it led out of the domain
-            if t < 1e-4:
-                s.sizes += STUCK
-                return
-        step = t * look["step"]
-        fell = -dot(s.gradient + g, step)  # by the trapezoidal rule
-        if not s.fresh:
-            keep(s.pairs, step, g - s.gradient)
-        if look["rank"] == i:  # it led where pairs were blind; L-BFGS goes on
-            self.move(s.y + step, g)
-            s.look, s.sizes = None, [*s.sizes, norm(g)]
-            return
-        with self.trial() as old:
-            self.move(s.y + step, g)
-            s.look = self.weigh(g, max(look["rank"], self.affordable(SHARE * self.price[i]) or 0))
-        gain = s.look["loss"] / look["loss"] if look["loss"] else 1.0
-        if gain < 1 or (fell > 0 and gain < 2) or averaged:
-            s.sizes.append(norm(g))
-            s.estimate = self.whole
-        else:
-            vars(s).update(old)
-        if gain > SLOW:
-            self.slow()
-
-    def slow(self) -> None:
-        """Average on; or up, if errors beyond count; or finer curvature; or L-BFGS."""
-        s, i, j, n = self.s, self.s.level, self.s.look["rank"], len(self.s.sizes)
-        up = self.price[i + 1] if i < self.top else math.inf
-        if s.fresh and 1 < n < 30 and n * self.price[i] < up:
-            return
-        if s.fresh or (i < self.top and self.tail > self.aim and self.tail >= self.now / 4):
-            s.sizes += STUCK
-            return
-        s.base = min(j + 1, i)
-        s.look = self.weigh(s.gradient, j + 1) if j + 1 < i else None
-        if s.look is None:
-            s.sizes = [norm(s.gradient)]
-            s.decide(f"steps get on slowly: L-BFGS on level {self.levels[i]} itself")
+            few = PLATEAU if i < self.top else max(5 * PLATEAU, n // 2)
+            s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
+            if s.base <= j < i and s.sizes[-1] and s.products * self.price[j] <= self.price[i]:
+                self.look(s.gradient, j)
+                if self.now() > SLOW * before and not s.fresh:  # that curvature misled
+                    s.stuck = i < self.top and self.tail() > max(self.aims[i], self.now() / 4)
+                    if not s.stuck:
+                        s.base = min(j + 1, i)
+                        if s.base < i:
+                            self.look(s.gradient, s.base)
+            s.estimate = self.whole()
+        return True
 
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, limit = self.whole, CHECK * self.bill.total
+        s.estimate, limit = self.whole(), CHECK * self.bill.total
+        if i and self.expensive[i] and "increment" not in s.known:  # at y, before that is bought
+            saved = limit if s.estimate <= self.aims[i] else SHARE * self.price[i + 1]
+            near = self.tail() < NEAR * self.aims[i]
+            return self.view(self.affordable(saved) if near else s.known.get("rank"), left=False)
         seen = s.pairs or (self.exact and not s.gradient.any())
-        if seen and (i > 1 or (last and not self.tail)) and s.estimate <= self.aim:
-            cheap = not last and not self.expensive and self.price[i + 1] <= limit
-            if cheap and not s.fresh and len(s.sizes) > 1:
+        if seen and (i > 1 or (last and not self.tail())) and s.estimate <= self.aims[i]:
+            asked = last or self.expensive[i] or len(s.sizes) < 2
+            if not asked and self.price[i + 1] <= limit:
                 return self.up()  # does the next level agree?
-            if s.look is None and s.gradient.any() and norm(s.y - s.start):
+            if self.tail() and "rank" not in s.known and s.gradient.any() and norm(s.y - s.start):
                 j = self.affordable(limit) or min(s.base, i)
                 return self.view(j, max(8, limit / self.price[j]))
             return self.end("done")
         if last:
             return self.end("missed" if self.eps else "done")
-        if 2 * self.price[i + 1] > self.bill.left:
-            k = self.levels[i + 1]
-            raise Stop("budget", f"level {k} costs more than half of the rest")
-        if i and self.expensive and "increment" not in s.known and not s.fresh:
-            self.increment(s.look and s.look["rank"])  # at y: once more, before that is bought
-            s.sizes = [size for size in s.sizes if size < math.inf]
-            return True
         return self.up()
 
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""
-        s, i, steps = self.s, self.s.level + 1, len(self.s.sizes) - 1
-        with self.trial():
-            for _ in range(6):
-                there = self.tried(i, s.y, "gradients")
-                if there is not None:
-                    s.known[str(i)] = there
-                    break
-                x = (s.start + s.y) / 2
-                self.move(x, self.bill.value(self.levels[i - 1], x, "gradients"))
-            s.level, s.gradient = i, self.at(i)
+        s, i, x, steps = self.s, self.s.level + 1, self.s.y, len(self.s.sizes) - 1
+        while (there := self.tried(i, x)) is None and norm(x - s.y) < 0.9 * norm(s.y - s.start):
+            x = (s.start + x) / 2
+        known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
+        self.move(x, self.value(i, x) if there is None else there)
+        s.known |= known
         j = self.affordable(max(SHARE, steps / 4 - 1) * self.price[i])  # or what L-BFGS took
         return self.view(None if j == i or not s.gradient.any() else j)
 
-    def view(self, j: int | None, most: float = PRODUCTS) -> bool:
-        """What is left and what lies beyond, by the curvature of rank j, which steps from here."""
-        s = self.s
-        s.look, s.sizes = None, [norm(s.gradient)]
-        if s.level:
-            self.increment(j, most)
-        if j is not None:
-            s.look = self.weigh(s.gradient, j, most)
-        s.estimate, by = self.whole, "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
-        s.decide(
-            f"level {self.levels[s.level]} is asked: {self.now:.2g} is left, errors beyond it cost "
-            f"{self.tail:.2g}, by {by}"
-        )
+    def view(self, j: int | None, most: float = PRODUCTS, left: bool = True) -> bool:
+        """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
+        s, d = self.s, self.s.gradient - self.at(self.s.level - 1)
+        s.sizes = [norm(s.gradient)] if left else s.sizes
+        s.stuck = s.stuck and len(s.sizes) > PLATEAU
+        s.increments[s.level - 1 :], s.known["increment"] = [[d, 0.0]], True
+        if j is not None and d.any():
+            self.look(d, j, most)
+        s.increments[-1][1] = self.worth(d)
+        if j is not None and left:
+            self.look(s.gradient, j, most)
+        by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
+        k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"
+        s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
         return True
 
-    def flow(self) -> bool:
-        """Gradient flow from the start, if that will do: a gradient there on coarse curvature."""
-        s, (_, loss, flowed), fall = self.s, self.s.increments[-1], self.falls()[0] ** 2
-        error = self.tail / (1 - s.fresh) * flowed / loss if loss else 0.0
-        more = error > self.eps / 2 and s.level < self.top
-        error *= fall if more else 1
-        if error > self.eps / 2:
-            return False
-        with self.trial() as old:
-            s.level, s.products = s.level + more, PRODUCTS
-            k, j = self.levels[s.level], self.affordable(2 * self.price[s.level]) or 0
-            self.move(s.start, self.bill.value(k, s.start, "gradients"))
-            look = self.weigh(s.gradient, j, tolerance=0.0)  # a flow leans on its curvature
-            x = s.start - look["flowed"]
-            there = self.tried(s.level, x, "gradients")
-            if there is not None:
-                self.move(x, there)
-                error = max(error, self.weigh(there - look["rest"], j)["flow"])
-        if there is not None and self.eps / 3 + error <= self.eps:
-            s.estimate = self.eps / 3 + error
-            self.end("done", f"within {self.radius:g} of the start")
-            return True
-        vars(s).update(old, flows=False)
-        s.decide(f"gradient flow does not lead where level {k} agrees: it is left out")
-        return False
-
-    def end(self, status: str, rests: str = "") -> bool:
-        """Say what was reached and what that rests on; a run that missed does not end above y0."""
-        s, k = self.s, self.levels[self.s.level]
-        differ = [d.any() for d, *_ in s.increments[: s.level]]
+    def end(self, status: str) -> bool:
+        """Say what was reached and what that rests on; not at a point that is worse than y0."""
+        s, k, moved = self.s, self.levels[self.s.level], self.s.y - self.s.start
+        differ, eps = [d.any() for d, _ in s.increments[: s.level]], self.eps + self.hides
         doubts = {  # the first that holds
             "nothing was seen to curve upwards: no minimizer is in sight": not s.pairs,
-            "errors jump from point to point": s.fresh > 0,
             "levels repeat one another": not all(differ[-2:]),
-            "fewer than four levels differ": sum(differ) < 3
-            and not (self.exact and s.level == self.top),
+            "fewer than three levels differ": s.level < 2 and not self.exact,
         }
-        doubt = next((why for why, holds in doubts.items() if holds), "")
-        s.estimate = max(s.estimate, LAST * self.eps)
-        s.status, about = status, f"a loss of about {s.estimate:.2g} by level {k} {rests}".strip()
-        s.message = about + (f"; nothing is promised: {doubt}" if doubt else "")
+        doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
+        s.status, s.estimate = status, max(s.estimate, LAST * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
-        if status == "done":
-            return False
-        if math.isinf(s.estimate) or not s.pairs:
-            about = f"nothing is known of the loss ({doubt or 'errors do not fall'})"
-        word = "is" if s.estimate > self.eps else "may be"  # estimates are off by a factor
-        s.message = f"eps = {self.eps:g} {word} missed: {about}; errors beyond cost {self.tail:.2g}"
-        g = None if np.array_equal(s.y, s.start) else self.tried(s.level, s.start, "gradients")
-        if g is not None and dot(g + s.gradient, s.y - s.start) > 0:
-            s.y, s.estimate = s.start, math.nan
-            s.message = f"level {k} judges every point reached worse than the start: that is y"
+        within = f", within {self.radius:g} of the start" if self.hides else ""
+        s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
+        if status == "missed":
+            word = "is" if s.estimate > eps else "may be"  # estimates are off by a factor
+            s.message = f"eps = {eps:g} {word} missed: {s.message}"
+            g = self.tried(s.level, s.start) if moved.any() else None
+            if g is not None and dot(g + s.gradient, moved) > 0:
+                s.y, s.estimate = s.start, math.nan
+                s.message = f"level {k} judges every point reached worse than the start: that is y"
         return False

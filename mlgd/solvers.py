@@ -7,14 +7,14 @@ gradient: a level, or a level tilted by a correction; None is its answer outside
 import math
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError
 
 Gradient = Callable[[np.ndarray], np.ndarray | None]
-PAIRS = 40  # kept by L-BFGS
+PAIRS = 150  # kept by L-BFGS
 STEEP, PAST = 0.9, 0.8  # of the first slope: a step ends above -0.9 and not above 0.8 of it
 TRIES = 14  # evaluations in one line search
 FURTHER = 2  # times that a search with curvature known goes further; no minimizer is beyond
@@ -101,33 +101,30 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
 # --- curvature ---
 
 
-@dataclass(frozen=True, eq=False)
-class Krylov:
+class Krylov(NamedTuple):
     """What products with a Hessian from v show: v^T F(H) v is the sum of weights times F(nodes).
 
-    `noise` is the root mean square error of an entry, seen where products are not symmetric.
-    Differences were taken over `t`; `jump` is an error that is another one at any two points,
-    `bend` what the curvature changes by on the way.
+    `ritz` has a unit vector for each node; `noise` is the root mean square error of an entry, seen
+    where products are not symmetric. Differences were taken over `t`; `jump` is an error that is
+    another one at any two points.
     """
 
     nodes: np.ndarray
     weights: np.ndarray
-    basis: np.ndarray
     ritz: np.ndarray
     noise: float
     t: float = 0.0
     jump: float = 0.0
-    bend: float = 0.0
 
     @property
     def unresolved(self) -> float:
-        """What eigenvalues are off by: the noise, the bend, or as far as they are negative."""
-        return max(FEW * self.noise, -float(self.nodes[0]), self.bend)
+        """What eigenvalues are off by: the noise, or as far as they are negative."""
+        return max(FEW * self.noise, -float(self.nodes[0]))
 
-    def apply(self, factor: np.ndarray) -> np.ndarray:
-        """F(H) v, by the values of F at the nodes."""
-        whole = math.sqrt(float(self.weights.sum()))
-        return whole * self.basis.T @ (self.ritz @ (factor * self.ritz[0]))
+    def pairs(self, least: float, shape: tuple[int, ...]) -> list:
+        """The same as pairs of L-BFGS, eigenvalues raised to `least`."""
+        found = zip(self.ritz, np.maximum(self.nodes, least).tolist(), strict=True)
+        return [[z.reshape(shape), (bent * z).reshape(shape), bent] for z, bent in found]
 
 
 def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0) -> Krylov | None:
@@ -155,60 +152,47 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
         ends = n == steps or size <= 1e-12 * np.abs(np.diag(seen)[:n]).max()
         if n >= check or ends:
             square = seen[:n, :n]
-            nodes, ritz = np.linalg.eigh((square + square.T) / 2)
+            nodes, turn = np.linalg.eigh((square + square.T) / 2)
             noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))
-            found = Krylov(nodes, whole**2 * ritz[0] ** 2, basis[:n], ritz, noise)
+            found = Krylov(nodes, whole**2 * turn[0] ** 2, basis[:n], noise)
             least = max(found.unresolved, 1e-14 * norm(nodes), 1e-150)
             now = float(found.weights @ (1 / np.maximum(nodes, least)))
             if ends or abs(now - before) <= tolerance * now:
-                return found
+                return found._replace(ritz=turn.T @ basis[:n])
             before, check = now, math.ceil(1.2 * n)
         basis[n] = w / size
     return None
 
 
-def span(f: Gradient, x: np.ndarray, at: np.ndarray, v: np.ndarray, longest: float):
-    """The distance to difference over along v, where t and t/2 agree best; with jump and bend.
-
-    A jump is the same however close the points are and drowns in long distances; a bend falls with
-    the distance.
-    """
-    known, t = [], longest
-    v = v / np.linalg.norm(v)
-    for _ in range(6):
-        there, half = f(x + t * v), f(x + t / 2 * v)
-        if there is not None and half is not None:
-            one, two = (there - at) / t, (half - at) * (2 / t)
-            gap, size = norm(one - two), min(norm(one), norm(two))
-            if size:
-                known.append((gap / size, gap, t))
-                if gap <= AGREE * size or gap > max(1.5, 8 * min(known)[0]) * size:
-                    break
-        t /= 8
-    if not known:
-        return t, math.inf, 0.0
-    off, gap, t = min(known)
-    jump = min(g * s for _, g, s in known) / math.sqrt(6) if off > AGREE else 0.0
-    return t, jump, gap if gap * t > 10 * jump else 0.0
-
-
 def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0.02) -> Krylov:
-    """Lanczos from v on differences of f around x, where it is `at`, as far as resolves most."""
+    """Lanczos from v on differences of f around x, where it is `at`, as far apart as resolves most.
 
-    def products(t: float) -> Krylov | None:
-        def product(u: np.ndarray) -> np.ndarray | None:
-            there = f(x - t * u.reshape(x.shape))
-            return None if there is None else (at - there).ravel() / t
+    Long differences drown errors that jump from point to point, short ones see no bend: of lengths
+    that fall by eight, the one where differences over t and t/2 agree best.
+    """
+    probe, known, t = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / norm(v), [], longest
+    probe /= norm(probe)
+    for _ in range(6):
+        there, half = f(x + t * probe), f(x + t / 2 * probe)
+        if there is not None and half is not None:
+            gap = norm(there - 2 * half + at)
+            off = gap / max(norm(there - at), 1e-300)
+            known.append((off, t, gap))
+            if off <= AGREE or off > max(1.5, 8 * min(known)[0]):
+                break
+        t /= 8
+    off, t, _ = min(known, default=(0.0, t, 0.0))
+    jump = min(gap for *_, gap in known) / math.sqrt(6) if off > AGREE else 0.0
 
-        return lanczos(product, v.ravel(), most, tolerance)
+    def product(u: np.ndarray) -> np.ndarray | None:
+        there = f(x - t * u.reshape(x.shape))
+        return None if there is None else (at - there).ravel() / t
 
-    probe = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / np.linalg.norm(v)
-    t, jump, bend = span(f, x, at, probe, longest)
-    while (found := products(t)) is None:
+    while (found := lanczos(product, v.ravel(), most, tolerance)) is None:
         t /= 64  # it led out of the domain
         if t <= 1e-14 * longest:
             raise LevelError("a level has no value at any point around one where it has")
-    return replace(found, t=t, jump=jump, bend=bend)
+    return found._replace(t=t, jump=jump)
 
 
 # what a plan needs, roughly, and what measuring it took

@@ -83,7 +83,9 @@ def test_lanczos_weighs_a_vector_and_solves():
     v = START
     found = lanczos(lambda u: SPECTRUM * u, v, 60)
     assert found.weights @ (1 / found.nodes) == pytest.approx(v @ (v / SPECTRUM), rel=1e-6)
-    assert found.apply(1 / found.nodes) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
+    pairs = found.pairs(0.0, v.shape)
+    assert inverse(pairs, v) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
+    assert min(bent for *_, bent in found.pairs(0.1, v.shape)) == 0.1
     assert lanczos(lambda u: None, v, 60) is None
 
 
