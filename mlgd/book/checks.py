@@ -211,7 +211,6 @@ def refuted(
     rhs,
     *,
     at: Mapping = {},
-    mended=None,
     repair: Check,
     verdict: str = "repaired",
 ) -> Check:
@@ -225,14 +224,7 @@ def refuted(
     (a, b), sign = _there(at, lhs, rhs), SIGNS[relation]
     _need(not _true(a, relation, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
     begin = f"At {_point(at)}: " if at else "Computed: "
-    against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right."]
-    if mended is not None:  # the old form, until its last user is gone
-        left, right = mended if isinstance(mended, tuple) else (lhs, mended)
-        a, b = _there(at, left, right)
-        _need(_true(a, relation, b), f"{rows}: mended, {a:.6g} {relation} {b:.6g} is still false")
-        against.append(f"Mended: ${tex(left)}{sign} {tex(right)}$, ${tex(a)}{sign} {tex(b)}$.")
-    else:
-        against += _mends(repair, at)
+    against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right.", *_mends(repair, at)]
     made = _check(rows, repair.kind, verdict, words, (f"{tex(lhs)}{sign} {tex(rhs)}",))
     _sound({*made.rows} & {*repair.rows}, f"{rows}: the repair is one of {repair.rows}")
     return replace(made, against=tuple(against), repair=repair)
