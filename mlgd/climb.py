@@ -32,7 +32,7 @@ CHECK = 0.3  # of what was paid so far: what it may cost to doubt that all is do
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
 PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
 PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
-NEAR = 10.0  # times the aim: a tail below that is worth curvature for half of the next gradient
+NEAR = 10.0  # times the aim: a tail below that is worth finer curvature for two more gradients
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: what a radius may hide; errors, which have the rest, weigh as its inverse
 REPEATS = 1e-6  # of a gradient: what sums in another order change
@@ -233,7 +233,7 @@ class Ascent:
         s, i, last = self.s, self.s.level, self.s.level == self.top
         s.estimate, limit = self.whole(), CHECK * self.bill.total
         if i and self.expensive[i] and "increment" not in s.known:  # at y, before that is bought
-            saved = limit if s.estimate <= self.aims[i] else SHARE * self.price[i + 1]
+            saved = limit if s.estimate <= self.aims[i] else 2 * self.price[i]
             near = self.tail() < NEAR * self.aims[i]
             return self.view(self.affordable(saved) if near else s.known.get("rank"), left=False)
         seen = s.pairs or (self.exact and not s.gradient.any())
