@@ -154,7 +154,7 @@ def frozen(found: Findings, exponents: Mapping[str, np.ndarray]) -> None:
                 look = {"color": color, "marker": marker, "ls": dashes, "alpha": alpha}
                 middle = across_seeds(found.flops(prefix + name))[1][COMMON]
                 one.plot(targets, middle, label=f"{name}, {kind}", **look)
-        logs(one, "", "compute to reach it (flops)", "Frozen errors cost more and more")
+        logs(one, "", "compute to reach it (flops)", "Frozen errors cost more")
         target_axis(one, 0.02)
         for column, values in enumerate(exponents.values()):
             for row, name in zip(values, ("fixed", "exact"), strict=True):
