@@ -59,7 +59,7 @@ figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its au
 figure-large: $(READY) ## run the experiment's second size, 65536 x 4 million, resumable (half an hour on two idle cores)
 	$(BIN)/python -m mlgd.experiment.large --out book/data/large.json
 
-figure-rivals: $(READY) ## run the contest of methods and keep what Your own hierarchy reads, resumable (twenty minutes)
+figure-rivals: $(READY) ## run the contest of methods and keep what Your own hierarchy reads, resumable (an hour)
 	$(BIN)/python -m mlgd.experiment.rivals --out book/data/rivals.json
 
 clean: ## remove what was built and installed

@@ -75,11 +75,11 @@ class Member:
         if self.kind in ("smooth", "fresh"):
             low, high = 0.0, 2 * self.d0 / self.kappa if self.kind == "smooth" else 1.0
             while (a := (low + high) / 2) not in (low, high):
-                low, high = (a, high) if self._floor(a) < EPS[0] / 2 else (low, a)
+                low, high = (a, high) if self.floor(a) < EPS[0] / 2 else (low, a)
             a *= 2.0 ** max(0, round(math.log2(0.1 / a)))
         return a * finer
 
-    def _floor(self, a: float) -> float:
+    def floor(self, a: float) -> float:
         """The mean loss at the zero of a level of this accuracy (smooth, fresh)."""
         turn, weight = 0.0, 1 / 4
         if self.kind == "smooth":
