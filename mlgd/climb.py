@@ -28,7 +28,7 @@ TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margi
 LEFT = 0.25  # of the tail (of the first increment): more is worth a step before the next level
 LAST = 0.1  # of eps: what may be left where no level comes after; and no smaller loss is told
 SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
-CHECK = 0.3  # of what was paid so far: what it may cost to doubt that all is done
+CHECK, DOUBT = 0.3, 10.0  # of what was paid: to doubt; times what is left: less may be seen of it
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
 PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
 PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
@@ -173,9 +173,9 @@ class Ascent:
         rate = min(late / early, 0.9) if early else 0.9
         return max(left, late * rate / (1 - rate))
 
-    def whole(self) -> float:
+    def whole(self, doubt: float = 1.0) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
-        now, tail = self.now(), self.tail()
+        now, tail = doubt * self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
         return now + tail + 2 * max(self.falls()[1], 0.0) * both
 
@@ -197,7 +197,7 @@ class Ascent:
             first = norm(s.increments[0][0]) if not s.level and self.top else 0.0
             return now <= LAST * self.eps or norm(s.gradient) <= LEFT * first
         if tail <= 0.95 * aim:
-            return self.whole() <= aim
+            return self.whole(1.0 if s.fresh else DOUBT) <= aim
         return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
 
     def step(self) -> bool:
