@@ -197,7 +197,7 @@ class Ascent:
             first = norm(s.increments[0][0]) if not s.level and self.top else 0.0
             return now <= LAST * self.eps or norm(s.gradient) <= LEFT * first
         if tail <= 0.95 * aim:
-            return self.whole(1.0 if s.fresh else DOUBT) <= aim
+            return self.whole(1.0 if s.fresh or self.ridge else DOUBT) <= aim
         return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
 
     def step(self) -> bool:
