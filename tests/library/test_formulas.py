@@ -13,11 +13,15 @@ C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04
 STEPS, N, J, HORIZON, TIME = 50, 4, 1.7, 9.0, 4.0
 AT = {"c": C, "beta": BETA, "mu": MU, "d0": D0, "eps": EPS, "eta": ETA, "delta": DELTA}
 AT |= {"sigma": SIGMA, "first": FIRST, "T": STEPS, "n": N, "injection": J}
-AT |= {"horizon": HORIZON, "t": TIME}
+AT |= {"horizon": HORIZON, "t": TIME, "total": 2.3}
 halves = sum(2.0 ** (-0.5 * k) for k in range(400))  # gamma = 3 and 1: neighbours differ by sqrt 2
+cubes = sum(2.0 ** (-1.5 * k) for k in range(400))
 C3 = 9 * halves**2
 CALL3 = C3 * C**3 / (DELTA * SIGMA**2)
+ORDER3 = C**3 * 2.3**2 / SIGMA**2
+EASY = 1 + 1.5 * halves  # gamma = 1: the coarsest level, and pairs
 LOG_R = 1 + math.log(MU * D0**2 / EPS)
+ROOT = C / math.sqrt(MU * EPS)
 CONVEX = (4 * D0**2 / (ETA * EPS), EPS / (16 * D0), EPS / (4 * ETA))
 MOST = 2.0 ** (-2.5 * FIRST) * halves / BETA  # what a finer beginning would lower
 
@@ -33,7 +37,9 @@ def backwards(s):
     return C3 * C**3 / (delta * nu2)
 
 
-VALUES = {  # what is computed, gamma, what the theory says; more of it is in test_plans
+# what is computed, gamma, what the theory says; factors that a chapter proves are restated as
+# numbers, and more of it is in test_plans
+VALUES = {
     "C_gamma": (F.C_GAMMA, 3, C3),
     "C, harder": (F.SCALE["HTMC"], 3, 9 / SIGMA**2 * sum(2 ** (k / 2) for k in range(-400, 8))),
     "C, at": (F.SCALE["MC"], 2, 9 * 4 / 0.09),
@@ -48,6 +54,9 @@ VALUES = {  # what is computed, gamma, what the theory says; more of it is in te
         1,
         (1 + 1.5 * halves) * 3 * 0.7 / 0.3 * halves**0.5,
     ),
+    "a call, any rate": (F.ORDER, 3, ORDER3),
+    "the cheapest call, lower": (F.OPTIMUM["lower"], 3, 7 / 8 * (2.8**3 + ORDER3 / 5)),
+    "the cheapest call, upper": (F.OPTIMUM["upper"], 3, 2.8**3 + 10.125 * ORDER3),
     "1(a), horizon": (F.CONVEX_BUDGET["horizon"], 3, 2.25 / 2.0),
     "1(a), bias": (F.CONVEX_BUDGET["bias"], 3, 6 * 0.0078125),
     "1(a), noise": (F.CONVEX_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
@@ -57,10 +66,42 @@ VALUES = {  # what is computed, gamma, what the theory says; more of it is in te
         3,
         1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2]) / (C * D0 / EPS) ** 3,
     ),
+    "1(a), harder": (
+        F.EXECUTED_CONVEX["HTMC"],
+        3,
+        1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2]),
+    ),
+    "1(a), at": (
+        F.EXECUTED_CONVEX["MC"],
+        2,
+        4961.25 * (350 * math.log(math.e + 3750)) ** 2,
+    ),
+    "1(a), easier": (
+        F.EXECUTED_CONVEX["ETMC"],
+        1,
+        20 * EASY * math.sqrt(9 * halves * 0.49 / 0.015) * 3750,
+    ),
+    "fixed level": (F.FIXED_CONVEX, 3, 16 * 3750 * (C / CONVEX[1]) ** 3),
     "1(b), horizon": (F.STRONG_BUDGET["horizon"], 3, 0.9 * 0.992**50),
     "1(b), bias": (F.STRONG_BUDGET["bias"], 3, 0.03125 * 0.015**0.5),
     "1(b), noise": (F.STRONG_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
     "1(b), as executed": (F.LAMBDA_PRIME_EXECUTED, 3, 1.125 * 2 * 179.445678 * 8 * C3),
+    "1(b), steps": (F.STRONG_STEPS, 3, 89.722839 / 4 / 0.008 * LOG_R),
+    "1(b), harder": (
+        F.EXECUTED_STRONG["HTMC"],
+        3,
+        1.125 * 2 * 179.445678 * 8 * C3 * LOG_R * ROOT**3,
+    ),
+    "1(b), at": (
+        F.EXECUTED_STRONG["MC"],
+        2,
+        81 / 8 * 89.722839 * LOG_R * (ROOT * math.log2(12800 / 9)) ** 2,
+    ),
+    "1(b), easier": (
+        F.EXECUTED_STRONG["ETMC"],
+        1,
+        89.722839 * EASY * math.sqrt(18 * halves) * LOG_R * ROOT * 5,
+    ),
     "least probability": (F.LEAST, 3, 0.8),
     "range, convex": (F.RANGE_CONVEX, 3, (9 * (16 * D0) ** 0.5 * MOST) ** (2 / 3)),
     "range, strongly": (F.RANGE_STRONG, 3, (18 * 8**0.5 * MU**-0.25 * MOST) ** 0.8),
@@ -76,8 +117,20 @@ VALUES = {  # what is computed, gamma, what the theory says; more of it is in te
     ),
     "discrete, bias": (F.DISCRETE_BUDGET["bias"], 3, 10.08 * 0.0078125**2),
     "discrete, noise": (F.DISCRETE_BUDGET["noise"], 3, 0.0036),
+    "discrete, price": (
+        F.EXECUTED_DISCRETE,
+        3,
+        1.125 * 2 * C3 * 160 / 9 * math.log(2) * cubes * 10 / 3 * ROOT**3,
+    ),
     "lower, convex": (F.LOWER_CONVEX, 3, 0.75 * (0.7 * 1.5 / 0.024) ** 3),
     "lower, strongly": (F.LOWER_STRONG, 3, 0.75 * (0.7 / 0.0048**0.5) ** 3),
+    "similar, harder": (F.SIMILAR_FACTOR["HTMC"], 3, 1.125 * 2 * 36 * C3),
+    "similar, at": (F.SIMILAR_FACTOR["MC"], 2, 729 / 32 * math.log2(5600 / 9) ** 2),
+    "similar, easier": (F.SIMILAR_FACTOR["ETMC"], 1, EASY * math.sqrt(54 * halves * 50)),
+    "similar, fewest steps": (F.ROUNDED, 3, (51 / 49) ** 3),
+    "similar, steps": (F.SIMILAR_STEPS, 3, 1 + math.sqrt(6.75 / 0.00012)),
+    "a stage's steps": (F.STAGE_STEPS, 3, 1 + math.sqrt(1500)),
+    "stages": (F.STAGE_SUM, 3, 8 * (1 + cubes)),
     "a stage's target": (F.STAGE_TARGET, 3, MU * (D0**2 / 2) / 2),
 }
 
