@@ -5,8 +5,8 @@
    level is much cheaper, Lanczos on its differences, from that gradient, gives pairs beforehand.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
-4. A level is solved until what is left counts little beside its tail, whatever eps is. Before
-   *done* a cheap next level is asked, and Lanczos: pairs are blind where no step has led.
+4. A level is solved until what is left counts little beside its tail, whatever eps is. *done* needs
+   increments that fall; a cheap next level is asked, and Lanczos: pairs see only where steps led.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
@@ -237,7 +237,9 @@ class Ascent:
             near = self.tail() < NEAR * self.aims[i]
             return self.view(self.affordable(saved) if near else s.known.get("rank"), left=False)
         seen = s.pairs or (self.exact and not s.gradient.any())
-        if seen and (i > 1 or (last and not self.tail())) and s.estimate <= self.aims[i]:
+        # as long as increments grow, levels may agree because all of them are blind
+        fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
+        if seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]:
             asked = last or self.expensive[i] or len(s.sizes) < 2
             if not asked and self.price[i + 1] <= limit:
                 return self.up()  # does the next level agree?
@@ -245,9 +247,7 @@ class Ascent:
                 j = self.affordable(limit) or min(s.base, i)
                 return self.view(j, max(8, limit / self.price[j]))
             return self.end("done")
-        if last:
-            return self.end("missed" if self.eps else "done")
-        return self.up()
+        return self.end("missed" if self.eps else "done") if last else self.up()
 
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""

@@ -158,6 +158,13 @@ def test_three_levels_that_agree_are_promised():
     assert heat.loss(run.y) <= heat.eps
 
 
+def test_increments_that_grow_are_not_believed():
+    share = [1, 1 + 1e-6, 1 + 1e-5, 0.5, 0.1, 0.02, 4e-3, 8e-4]  # three agree, and all are wrong
+    h = Hierarchy(lambda k, y: LAM * (y - 1) + share[k] * OFF[0], eight, range(8))
+    run = minimize(h, ZERO, eps=1e-3)
+    assert loss(run.y) <= 1e-3
+
+
 def test_without_eps_it_goes_as_far_as_the_money():
     for money in (300, 3_000, 30_000):
         run = minimize(H, ZERO, max_cost=money)
