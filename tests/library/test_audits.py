@@ -114,6 +114,8 @@ def test_too_few_levels_say_so():
     report = audit(biased(gradient, 3.0, 0.5, range(2, 4)), POINTS[:2], reference=gradient)
     assert warned(report, "no line carries the fit")
     assert report.regime == "unknown"
+    three = audit(biased(gradient, 3.0, 0.5, range(2, 5)), POINTS[:2], reference=gradient)
+    assert three.regime == "HTMC"
     single = audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2])
     assert single.regime == "unknown"
     assert math.isnan(single.gamma)

@@ -327,6 +327,19 @@ def test_the_accelerated_scheme_restarts_at_every_stage():
     assert np.array_equal(y, minimize(h, START, p, rng=3).y)
 
 
+def test_the_accelerated_scheme_is_similar_triangles():
+    _, p, h = setting("accelerated")
+    p = replace(p, stages=(replace(p.stages[0], steps=5, sigma=0.0),))
+    y = z = START
+    before, level = 0.0, h.level_for(p.delta)
+    for t in range(1, 6):
+        alpha, weight = p.eta * t, before + p.eta * t
+        x = (alpha * z + before * y) / weight
+        z = z - alpha * h.value(level, x)
+        y, before = (alpha * z + before * y) / weight, weight
+    np.testing.assert_allclose(minimize(h, START, p).y, y, rtol=1e-12)
+
+
 # --- what is promised ---
 
 
