@@ -17,7 +17,7 @@ import numpy as np
 from .bill import Bill, Result, State
 from .checkpoint import Run
 from .descent import refuse
-from .hierarchy import Hierarchy, by_level, positive
+from .hierarchy import Hierarchy, by_level
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
@@ -77,45 +77,6 @@ class Schedule:
         """An upper bound of each rate on a piece that no break divides."""
         inside = 1e-9 * (end - start)
         return self.rates(np.array([start + inside, end - inside])).max(axis=1) * SLACK
-
-
-def proposition_schedule(
-    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0
-) -> Schedule:
-    """The paper's Proposition 2: bias delta(t) and variance nu^2(t), relaxed backwards in time.
-
-    Mean loss at most eps with coarsest = 4 beta, the least rate of the coarsest level, and a
-    horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
-    """
-    from . import formulas
-
-    mu, eps, gamma = positive("mu", mu), positive("eps", eps), positive("gamma", gamma)
-    if not coarsest >= 0:
-        raise ValueError(f"coarsest must be at least 0; got {coarsest!r}")
-    known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
-    asked = lambda name, t: formulas.value(formulas.SCHEDULE[name], t=t, **known)  # noqa: E731
-    delta, nu2 = asked("delta", 1 / mu), asked("nu2", 1 / mu)  # at the end
-    growth = mu * math.log(asked("nu2", 0.0) / nu2)  # of nu^2 and delta^2, backwards in time
-    levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
-    accuracy = np.array([h.accuracy(k) for k in levels])
-    shape = accuracy ** (1 + gamma / 2)
-    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2  # by the number of levels in use
-    rank = np.arange(len(levels))[:, None]
-
-    def rates(times):
-        left = horizon - np.asarray(times, float)
-        allowed = delta * np.exp(growth / 2 * left) * (1 + 1e-12)
-        last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
-        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0)
-        np.maximum(out[0], coarsest, out=out[0])
-        return out
-
-    # where delta(t) passes an accuracy, where the coarsest level leaves its floor, and so often
-    # that no rate grows manyfold on a stretch
-    ends = [2 * math.log(a / delta) / growth for a in accuracy]
-    ends += [math.log(s * shape[0] / coarsest) / growth for s in scale if coarsest]
-    ends += np.linspace(0, horizon, math.ceil(mu * horizon) + 1).tolist()
-    return Schedule(rates, levels, tuple(horizon - left for left in ends), weight=mu / 2)
 
 
 @dataclass

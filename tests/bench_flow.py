@@ -10,7 +10,7 @@ import numpy as np
 
 from mlgd import Hierarchy, Telescope, flow
 from mlgd.examples import biased
-from mlgd.jumps import proposition_schedule
+from mlgd.experiment.exact import proposition_schedule
 
 
 def microseconds_per_event(dimension: int, scheduled: bool) -> tuple[float, float]:

@@ -15,8 +15,8 @@ LONGEST = 300  # lines of a source file, tests apart
 FIELDS = 12  # stored by one class; a result is handed to its reader and may hold more
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
-    "mlgd/*.py": (2885, 14),
-    "mlgd/experiment/*.py": (2372, 13),
+    "mlgd/*.py": (2846, 14),
+    "mlgd/experiment/*.py": (2400, 13),
     "mlgd/book/*.py": (1084, 8),
     "tests/**/*.py": (6500, 999),
 }

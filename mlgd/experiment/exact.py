@@ -5,13 +5,18 @@ stage of a plan is one matrix power, a piece of a schedule one matrix exponentia
 however many steps there are.
 """
 
+import math
+
 import numpy as np
 from scipy.linalg import expm
 
-from mlgd import Plan, Problem, Schedule, Telescope
+from mlgd import Hierarchy, Plan, Problem, Schedule, Telescope
 from mlgd.examples import biased
+from mlgd.formulas import SCHEDULE, values
 
 SIZE = 7  # moments 1, y, y^2, S, S y, S^2 and the weights' mass, S the weighted sum of the points
+# at the start, in units of d0: from the side where errors push, and the other
+START = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], *np.zeros((SIZE - 3, 2))])
 
 
 def errors(levels) -> np.ndarray:
@@ -28,7 +33,7 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
     # what a step forgets of the weighted sum: 1 + eta mu would have lost its digits
     strong = float(bill.eps <= bill.problem.mu * d0**2)
     forget = (0.5 if bill.method == "scheduled" else strong) * eta * bill.problem.mu
-    keep, state = 1 - forget, _start()
+    keep, state = 1 - forget, START
     for stage in bill.stages:
         t = bill.telescope(bill.problem.prices(stage.delta), stage)
         p = t.p if coarsest is None else np.append(coarsest, t.p[1:])
@@ -48,6 +53,38 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
     return _loss(state, curvature, d0)
 
 
+def proposition_schedule(
+    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0
+) -> Schedule:
+    """The paper's Proposition 2: bias delta(t) and variance nu^2(t), relaxed backwards in time.
+
+    Mean loss at most eps with coarsest = 4 beta, the least rate of the coarsest level, and a
+    horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
+    """
+    known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
+    (delta, nu2), (_, before) = (values(SCHEDULE, t=t, **known).values() for t in (1 / mu, 0.0))
+    growth = mu * math.log(before / nu2)  # of nu^2 and delta^2, backwards in time
+    levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
+    accuracy = np.array([h.accuracy(k) for k in levels])
+    shape, rank = accuracy ** (1 + gamma / 2), np.arange(len(levels))[:, None]
+    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2  # by the number of levels in use
+
+    def rates(times: np.ndarray) -> np.ndarray:
+        left = horizon - times
+        allowed = delta * np.exp(growth / 2 * left) * (1 + 1e-12)
+        last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
+        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0)
+        np.maximum(out[0], coarsest, out=out[0])
+        return out
+
+    # where delta(t) passes an accuracy, where the coarsest level leaves its floor, and so often
+    # that no rate grows manyfold on a stretch
+    ends = [2 * math.log(a / delta) / growth for a in accuracy]
+    ends += [math.log(s * shape[0] / coarsest) / growth for s in scale if coarsest]
+    ends += np.linspace(0, horizon, math.ceil(mu * horizon) + 1).tolist()
+    return Schedule(rates, levels, tuple(horizon - left for left in ends), weight=mu / 2)
+
+
 def flow_loss(
     schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = 6
 ) -> float:
@@ -58,7 +95,7 @@ def flow_loss(
     offsets, used, forget = offsets / problem.d0, rates > 0, schedule.weight
     squares = np.diff(offsets, prepend=0.0)[:, None] ** 2
     noise = np.divide(squares, rates, out=np.zeros_like(rates), where=used).sum(axis=0)
-    bias, state = offsets[used.sum(axis=0) - 1], _start()
+    bias, state = offsets[used.sum(axis=0) - 1], START
     generator = np.zeros((bias.size, SIZE, SIZE))
     generator[:, 1, 0], generator[:, 1, 1] = -bias, -curvature
     generator[:, 2, 0] = noise
@@ -71,11 +108,6 @@ def flow_loss(
     for matrix in expm(generator * np.diff(ends)[:, None, None]):
         state = matrix @ state
     return _loss(state, curvature, problem.d0)
-
-
-def _start() -> np.ndarray:
-    """The moments at the start, in units of d0: from the side where errors push, and the other."""
-    return np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], *np.zeros((SIZE - 3, 2))])
 
 
 def _loss(state: np.ndarray, curvature: float, d0: float) -> float:

@@ -99,7 +99,8 @@ class Member:
         start, u = rng.choice([-1.0, 1.0], d), rng.normal(size=(n, d))
         w = np.zeros((n, 1, 1))
         if self.kind == "turned":
-            w = np.array([_rotation(rng, d) for _ in range(n)])
+            q, r = np.linalg.qr(rng.standard_normal((n, d, d)))
+            w = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None]
         return {"start": start, "u": u / np.linalg.norm(u, axis=1, keepdims=True), "w": w}
 
     @cached_property
@@ -129,11 +130,6 @@ class Member:
         there = self.level(k, 0 * self.start)
         turn = self.accuracy[k] / math.sqrt(2) * self.drawn["w"][k] / self.d0
         return np.linalg.solve(np.diag(self.spectrum) + turn, -there)
-
-
-def _rotation(rng: np.random.Generator, d: int) -> np.ndarray:
-    q, r = np.linalg.qr(rng.standard_normal((d, d)))
-    return q * np.sign(np.diag(r))
 
 
 def hindsight(m: Member, eps: float) -> float:

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from mlgd import Problem, flow, plan
+from mlgd import Problem, Schedule, flow, plan
 from mlgd.examples import biased
-from mlgd.experiment.exact import errors, flow_loss, mean_loss, momentum
-from mlgd.jumps import proposition_schedule
+from mlgd.experiment.exact import errors, flow_loss, mean_loss, momentum, proposition_schedule
 
 SMALL = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0)
 
@@ -89,6 +88,43 @@ def test_the_jump_process_has_the_mean_loss_of_its_runs():
     exact, error = flow_loss(law, problem, time, 1.0), worse.std() / math.sqrt(150)
     assert abs(worse.mean() - exact) < 5 * error
     assert abs(worse.mean() - 2 * exact) > 5 * error  # the test can fail
+
+
+@pytest.mark.parametrize("coarsest", [0.0, 3.0, 40.0])
+def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
+    h = biased(lambda y: y, 3.0, 1.0, range(0, 12), alternate=True)
+    mu, eps, horizon = 0.5, 0.01, 9.0
+    schedule = proposition_schedule(h, mu, eps, 3.0, horizon, coarsest=coarsest)
+    for t in np.linspace(0.01, 8.99, 40):
+        column = schedule.rates(np.array([t]))[:, 0]
+        used = column > 0
+        delta = math.sqrt(mu * eps / 8) * math.exp(mu * (horizon - t) / 8)
+        nu2 = eps / 4 * math.exp(mu * (horizon - t) / 4)
+        accuracy = 2.0 ** -np.array(schedule.levels, float)
+        assert accuracy[used][-1] <= delta < 2 * accuracy[used][-1] or used.sum() == 1
+        variance = ((3 * accuracy[used]) ** 2 / column[used]).sum()
+        assert variance <= nu2 * (1 + 1e-12)
+        assert column[0] >= coarsest
+        assert column[0] == coarsest or variance == pytest.approx(nu2)
+    assert schedule.weight == mu / 2
+    grid = tuple(np.linspace(0, horizon, 2001))
+    finer, ones = Schedule(schedule.rates, schedule.levels, schedule.breaks + grid), used | True
+    assert schedule.integral(ones, horizon) == pytest.approx(finer.integral(ones, horizon), 1e-5)
+    for start, end in schedule.stretches(horizon):
+        inner = schedule.rates(np.linspace(start, end, 50)[1:-1])
+        ends = schedule.rates(np.array([start, end]) + 1e-9 * (end - start) * np.array([1, -1]))
+        assert (inner.max(axis=1) <= ends.max(axis=1) * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0])
+def test_the_repaired_proposition_reaches_its_target(gamma):
+    curvature, eps, start = np.array([1.0, 4.0]), 0.05, np.array([0.6, 0.8])
+    loss = lambda y: 0.5 * float(y @ (curvature * y))  # noqa: E731
+    h = biased(lambda y: curvature * y, gamma, 0.25, range(2, 10), alternate=True)
+    horizon = 2 * math.log(1 + 2 / eps)
+    schedule = proposition_schedule(h, 1.0, eps, gamma, horizon, coarsest=16.0)
+    losses = np.array([loss(flow(h, start, schedule, horizon, [10, r]).y) for r in range(100)])
+    assert losses.mean() + 4.9 * losses.std(ddof=1) / 10 <= eps
 
 
 @pytest.mark.parametrize("constant", [True, False])

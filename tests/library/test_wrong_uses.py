@@ -24,7 +24,6 @@ from mlgd import (
 )
 from mlgd.examples import HeatSource, biased
 from mlgd.hierarchy import first_level
-from mlgd.jumps import proposition_schedule
 
 paid: list[int] = []
 
@@ -82,11 +81,6 @@ def by_hand(**changes):
 def opponent(**changes):
     good = {"eps": 0.01, "d0": 1.0, "beta": 1.0, "gamma": 2.0, "c": 1.0}
     return lambda: Adversary(**good | changes)
-
-
-def scheduled(**changes):
-    good = {"h": H, "mu": 1.0, "eps": 0.5, "gamma": 3.0, "horizon": 1.0}
-    return lambda: proposition_schedule(**good | changes)
 
 
 ROWS = [
@@ -198,8 +192,6 @@ ROWS = [
     (jump(weight=-1.0), "the weight must be finite and non-negative; got -1.0"),
     (jump(max_cost=0), "max_cost must be positive and finite; got 0"),
     (jump(loss="l2"), "loss must be a function; got 'l2'"),
-    (scheduled(mu=0.0), "mu must be positive and finite; got 0.0"),
-    (scheduled(coarsest=-1.0), "coarsest must be at least 0; got -1.0"),
     # problems, plans, telescopes
     (known(beta="1"), "beta must be positive and finite; got '1'"),
     (known(gamma=-3), "gamma must be positive and finite; got -3"),
