@@ -14,7 +14,8 @@ import math
 import numpy as np
 
 from .examples import biased
-from .hierarchy import Hierarchy, LevelError, first_level, positive
+from .hierarchy import Hierarchy, LevelError, positive
+from .plans import Problem
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
 
@@ -52,11 +53,8 @@ class Adversary(Hierarchy):
     ):
         from . import formulas
 
-        given = {"eps": eps, "d0": d0, "gamma": gamma, "c": c}
-        for name, number in {**given, "beta": beta}.items():
-            positive(name, number)
-        if not 0 <= mu <= beta:
-            raise ValueError(f"need 0 <= mu <= beta; got mu={mu!r}, beta={beta!r}")
+        known = Problem(beta=beta, d0=d0, gamma=gamma, c=c, mu=mu)  # or what it refuses
+        positive("eps", eps)
         if sign not in (1, -1):
             raise ValueError(f"sign must be +1 or -1; got {sign!r}")
         largest = (mu or beta) * d0**2 / 8
@@ -71,12 +69,12 @@ class Adversary(Hierarchy):
         blind = 1 - math.frexp(delta)[1]  # the least k with 2^-k <= delta
         used = delta * 2.0 ** (blind - 1)  # of the last blind level, in [1/2, 1)
         shift = max(1, math.ceil(-math.log((1 - used) * (1 + used), 4)))
-        levels = range(min(first_level(c), blind - 1), blind + HEADROOM + 1)
+        levels = range(min(known.first, blind - 1), blind + HEADROOM + 1)
         bound = formulas.LOWER_STRONG if mu else formulas.LOWER_CONVEX
-        base = biased(self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], None, True)
+        least = formulas.value(bound, eps=eps, d0=d0, gamma=gamma, c=c, mu=mu)
+        base = biased(self._slope, gamma, c * 2.0**-shift, [k + shift for k in levels], True)
         vars(self).update(eps=eps, beta=beta, mu=mu, sign=sign, flatness=flatness, delta=delta)
-        vars(self).update(blind_below=blind, shift=shift, base=base)
-        vars(self).update(lower_bound=formulas.value(bound, **given, mu=mu))
+        vars(self).update(blind_below=blind, shift=shift, base=base, lower_bound=least)
         self.reset()
         super().__init__(self._answer, [(c * 2.0**k) ** gamma for k in levels], levels)
 

@@ -78,7 +78,8 @@ class Audit:
         accuracy = self.bias + (0.0 if self.referred else self.increment[-1] * self.tail)
         accuracy = np.maximum(accuracy, max(1e-16 * self.increment[0], 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # no level is worse than finer ones
-        return self.of.declare(dict(zip(self.levels, accuracy.tolist(), strict=True)))
+        found, of = dict(zip(self.levels, accuracy.tolist(), strict=True)), self.of
+        return Hierarchy(of.evaluate, of.cost, of.levels, found.__getitem__, of.exact)
 
     def problem(
         self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0
@@ -87,10 +88,10 @@ class Audit:
         if not self.gamma > 0:
             raise ValueError("this audit found no rate gamma: mend what its warnings say")
         known = {"beta": beta, "d0": d0, "mu": mu}
-        if (beta, d0, mu) == (None, None, 0.0):
+        if scale is not None:
             known = {name: getattr(scale, name, None) for name in known}
-        if None in (known["beta"], known["d0"]):
-            needs = "problem needs beta= and d0= (and mu=), or constants(h, y0)"
+        if None in known.values() or (scale is not None and (beta, d0, mu) != (None, None, 0.0)):
+            needs = "problem needs beta= and d0= (and mu=), or constants(h, y0), not both"
             raise ValueError(f"{needs}; got {shown(scale)}")
         first = math.ceil(-math.log2(self.hierarchy.accuracy(self.levels[0])) - 1e-9)
         return Problem(gamma=self.gamma, c=self.c, first=first, measured=True, **known)

@@ -61,8 +61,8 @@ class Bill:
     """Evaluations of one hierarchy, charged before they are made, checked, and counted by purpose.
 
     >>> bill = Bill(Hierarchy(lambda k, y: y, cost=lambda k: 10.0**k, levels=range(3)), 150)
-    >>> bill.value(2, np.ones(2)), bill.value(1, np.ones(2), "curvature"), bill.total, bill.left
-    (array([1., 1.]), array([1., 1.]), 110.0, 40.0)
+    >>> bill.value(2, np.ones(2)), bill.value(1, np.ones(2), "curvature"), bill.total
+    (array([1., 1.]), array([1., 1.]), 110.0)
     """
 
     def __init__(self, h: Hierarchy, max_cost: float | None = None):
@@ -75,11 +75,6 @@ class Bill:
         if self.limit < (least := min(self.price.values())):
             why = f"does not pay for one evaluation, which costs {least:g} or more"
             raise ValueError(f"max_cost = {self.limit:g} {why}: raise max_cost")
-
-    @property
-    def left(self) -> float:
-        """What the budget still pays for."""
-        return self.limit - self.total
 
     def afford(self, price: float) -> None:
         """End the run here if that price would pass the budget."""
@@ -115,9 +110,9 @@ class Bill:
             moved, allowed = fine - coarse, (1 + MARGIN) * (self.accuracy[j] + self.accuracy[k])
             apart = math.sqrt(np.vdot(moved, moved))
             if apart > allowed + DIGITS * math.sqrt(np.vdot(fine, fine)):
-                far = f"levels {j} and {k} differ by {apart:.3g} where their declared accuracies"
+                far = f"levels {j} and {k} differ by {apart:.3g} where their accuracies"
                 advice = "nothing is promised; audit the hierarchy and plan on the report"
-                self.broken = f"{far} allow {allowed:.3g}: {advice}"
+                self.broken = f"{far} (2^-k if not given) allow {allowed:.3g}: {advice}"
                 log.warning("%s", self.broken)
         return values
 

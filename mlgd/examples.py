@@ -8,14 +8,9 @@ from .hierarchy import Hierarchy, function, positive
 
 
 def biased(
-    gradient: Callable,
-    gamma: float,
-    c: float,
-    levels: Sequence[int],
-    direction=None,
-    alternate=False,
+    gradient: Callable, gamma: float, c: float, levels: Sequence[int], alternate: bool = False
 ) -> Hierarchy:
-    """The worst case of the paper's Assumption 1: level k is off by 2^-k along one direction.
+    """The worst case of the paper's Assumption 1: level k is off by 2^-k along the diagonal.
 
     With `alternate` the sign flips from level to level: increments reach their bound 3 * 2^-k too.
 
@@ -25,13 +20,10 @@ def biased(
     """
     function("gradient(y), exact", gradient)
     gamma, c = positive("gamma", gamma), positive("c", c)
-    if direction is not None and not np.any(direction):
-        raise ValueError("direction must not be zero: every level is off along it")
 
     def evaluate(k, y):
         g = gradient(y)
-        u = np.ones_like(g) if direction is None else np.asarray(direction, float)
-        sign = -1.0 if alternate and k % 2 else 1.0
+        u, sign = np.ones_like(g), -1.0 if alternate and k % 2 else 1.0
         return g + (sign * 2.0**-k / np.linalg.norm(u)) * u
 
     return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)

@@ -50,13 +50,6 @@ def values(table: dict, **numbers) -> dict:
     return found
 
 
-def order(expression):
-    """The expression over its value where every symbol but gamma is one: without its constant."""
-    ones = {s: 1 for s in sp.sympify(expression).free_symbols if s != gamma}
-    ratio = sp.expand_power_base(expression / sp.sympify(expression).subs(ones), force=True)
-    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
-
-
 # --- the paper's Proposition 1: one call of the oracle ---
 
 # of consecutive terms of the geometric sum: above one, one, or below one

@@ -30,7 +30,7 @@ class LevelError(ValueError):
 
 def dyadic(k: int) -> float:
     """The accuracy that the paper's Assumption 1 gives level k, 2^-k."""
-    return 2.0**-k
+    return 2.0 ** min(-k, 1023)  # and no overflow
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -119,10 +119,6 @@ class Hierarchy:
             self.pair(k)
         exact = self.exact and levels[-1] == self.levels[-1]
         return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact)
-
-    def declare(self, accuracies: Mapping[int, float]) -> "Hierarchy":
-        """The same levels with other accuracies, {level: accuracy}."""
-        return Hierarchy(self.evaluate, self.cost, self.levels, accuracies.__getitem__, self.exact)
 
     # --- evaluations ---
 
@@ -220,11 +216,6 @@ def positive(name: str, given: float) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be positive and finite; got {shown(given)}")
     return value
-
-
-def first_level(c: float) -> int:
-    """The paper's k_min: the level before it costs at most one unit, (c 2^(k_min-1))^gamma <= 1."""
-    return math.floor(-math.log2(positive("c", c))) + 1
 
 
 def _integers(levels: Iterable[int]) -> tuple[int, ...]:

@@ -28,8 +28,8 @@ class Schedule:
     """Rates that change with time: `rates(times)`, a row per level and a column per time.
 
     `breaks` are the times between which every rate is monotone and smooth, so that its values at
-    the two ends of a piece bound it: firing is then exact by thinning. `weight` is the growth rate
-    of the average's weights.
+    the two ends of a piece bound it: firing is then exact by thinning. The path is averaged with
+    weights e^(weight t).
     """
 
     rates: Callable[[np.ndarray], np.ndarray]
@@ -53,11 +53,6 @@ class Schedule:
             rates = self.rates(start + half * (1 + nodes))
             total += half * float(np.asarray(values, float) @ rates @ weights)
         return total
-
-    def expected_cost(self, h: Hierarchy, horizon: float) -> float:
-        """The mean price of a flow: an event at level k evaluates k and the level before it."""
-        h = h.only(self.levels)
-        return self.integral([sum(map(h.cost, h.pair(k))) for k in self.levels], horizon)
 
     def events(self, horizon: float, rng) -> Iterator[tuple[float, int, float]]:
         """Firings, exact by thinning: the time, the index of the level, its rate then."""
@@ -90,9 +85,9 @@ class Flow(State):
     def output(self) -> np.ndarray:
         return self.mean.copy()
 
-    def steps(self, bill: Bill, schedule: Schedule, horizon: float, weight: float, rng) -> Iterator:
+    def steps(self, bill: Bill, schedule: Schedule, horizon: float, rng) -> Iterator[None]:
         """Fire, event by event. Between events the path is constant, so its average is exact."""
-        pairs = [bill.h.pair(k) for k in schedule.levels]
+        pairs, weight = [bill.h.pair(k) for k in schedule.levels], schedule.weight
 
         def averaged(t: float) -> np.ndarray:
             """The average up to t: y has stood still since the last event."""
@@ -116,11 +111,10 @@ def flow(
     rates: Mapping[int, float] | Sequence[float] | Schedule,
     horizon: float,
     rng=None,
-    weight: float | None = None,
     loss: Callable[[np.ndarray], float] | None = None,
     max_cost: float | None = None,
 ) -> Result:
-    """Run the jump process for a flow time `horizon`; y is the average with weights e^(weight t).
+    """Run the jump process for a flow time `horizon`; y is the average of the path.
 
     `rates`: {level: rate} or a sequence for the first levels (constant), or a Schedule. `steps` of
     the result counts events; its trace is indexed by event. A level that fails ends the run with
@@ -128,7 +122,7 @@ def flow(
 
     >>> from mlgd.examples import biased
     >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 5))
-    >>> run = flow(h, np.zeros(1), {1: 40.0, 2: 10.0}, horizon=8.0, rng=0, weight=0.5)
+    >>> run = flow(h, np.zeros(1), {1: 40.0, 2: 10.0}, horizon=8.0, rng=0)
     >>> run.status, run.nit > 300, bool(abs(run.x[0] - 0.75) < 0.2)
     ('done', True, True)
     """
@@ -139,11 +133,10 @@ def flow(
         given = by_level("rate", rates, h.levels)
         column = np.array([*given.values()])[:, None]
         schedule = Schedule(lambda times: np.repeat(column, np.size(times), axis=1), tuple(given))
-    weight = schedule.weight if weight is None else weight
-    for name, number in (("horizon", horizon), ("weight", weight)):
+    for name, number in (("horizon", horizon), ("weight", schedule.weight)):
         if not (isinstance(number, Real) and math.isfinite(number) and number >= 0):
             raise ValueError(f"the {name} must be finite and non-negative; got {number!r}")
     bill, y = Bill(h.only(schedule.levels), max_cost), h.point(y0)
     events = schedule.integral(np.ones(len(schedule.levels)), horizon)
     run = Run(bill, Flow(y, mean=y), loss, steps=events)
-    return run.go(run.state.steps(bill, schedule, horizon, weight, np.random.default_rng(rng)))
+    return run.go(run.state.steps(bill, schedule, horizon, np.random.default_rng(rng)))

@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError, dyadic, first_level, positive
+from .hierarchy import Hierarchy, LevelError, dyadic, positive
 from .telescope import Telescope, regime
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
@@ -21,7 +21,7 @@ SHARES = np.r_[0.0, 0.05:0.9:0.05]  # of mu that Young's inequality gives to the
 class Problem:
     """What is known: smoothness, distance to a minimizer, prices (c/accuracy)^gamma, convexity.
 
-    `first` is the coarsest level on offer, the paper's k_min unless given.
+    `first` is the coarsest level on offer, or else the paper's k_min: c 2^(k_min-1) <= 1.
 
     >>> Problem(beta=1, d0=2, gamma=3, c=0.5).regime
     'HTMC'
@@ -41,7 +41,7 @@ class Problem:
         number = isinstance(self.mu, int | float) or hasattr(self.mu, "dtype")
         if not number or not 0 <= self.mu <= self.beta:
             raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
-        first = first_level(self.c) if self.first is None else self.first
+        first = math.floor(-math.log2(self.c)) + 1 if self.first is None else self.first
         if not isinstance(first, Integral) or isinstance(first, bool):
             raise ValueError(f"first must be a level, an integer; got {first!r}")
         vars(self).update(mu=float(self.mu), first=int(first))

@@ -10,9 +10,8 @@ evaluation.
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -86,15 +85,7 @@ class Telescope:
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
-        return self._draw(np.random.default_rng(rng).random(self.random.size) < self.random, y)
-
-    def outcomes(self, y: np.ndarray) -> Iterator[tuple[float, Draw]]:
-        """Every draw with its probability, one for each subset of the levels past the prefix."""
-        free = self.random
-        for drawn in product((False, True), repeat=free.size):
-            yield float(np.prod(np.where(drawn, free, 1 - free))), self._draw(drawn, y)
-
-    def _draw(self, drawn: Sequence[bool], y: np.ndarray) -> Draw:
+        drawn = np.random.default_rng(rng).random(self.random.size) < self.random
         levels, _, cost = self._recipe(drawn)
         buy = lambda levels, y: [self.h.value(k, y) for k in levels]  # noqa: E731
         return Draw(self.combine(drawn, buy, y), cost, levels)

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from mlgd import Hierarchy, Telescope, flow
+from mlgd import Hierarchy, Schedule, Telescope, flow
 from mlgd.examples import biased
 from mlgd.experiment.exact import proposition_schedule
 
@@ -39,13 +39,15 @@ def agreement(
     curvature, rates = np.array([1.0, 3.0]), [12.0, 6.0, 3.0, 1.5]
     h = biased(lambda y: curvature * y, 3.0, 1.0, range(0, 4))
     start = np.ones(2)
-    telescope = Telescope(h, [eta * r for r in rates])
+    telescope, column = Telescope(h, [eta * r for r in rates]), np.array(rates)[:, None]
+    times = lambda t: np.repeat(column, np.size(t), axis=1)  # noqa: E731
+    steady = Schedule(times, h.levels, weight=1e9)  # so large a weight averages the last point
     losses = []
     for r in range(runs):
         rng, y = np.random.default_rng([1, r]), start.copy()
         for _ in range(round(horizon / eta)):
             y -= eta * telescope.draw(y, rng).value
-        end = flow(h, start, rates, horizon, [2, r], weight=1e9).y
+        end = flow(h, start, steady, horizon, [2, r]).y
         losses.append([0.5 * float(z @ (curvature * z)) for z in (end, y)])
     losses = np.array(losses)
     squares = (losses - losses.mean(axis=0)) ** 2

@@ -95,6 +95,13 @@ def badge(verdict: str) -> str:
     return f"<span class='mlgd-verdict mlgd-{verdict}'>{verdict}</span>"
 
 
+def order(expression: sp.Expr) -> sp.Expr:
+    """The expression over its value where every symbol but gamma is one: without its constant."""
+    ones = {s: 1 for s in expression.free_symbols if s != formulas.gamma}
+    ratio = sp.expand_power_base(expression / expression.subs(ones), force=True)
+    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
+
+
 def tex(value) -> str:
     """LaTeX of an expression, of a number to three digits, or of {words: value} by its words."""
     if isinstance(value, Mapping):

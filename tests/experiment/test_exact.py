@@ -77,7 +77,7 @@ def in_digits(bill, stage, curvature) -> list[list]:
 
 def test_the_jump_process_has_the_mean_loss_of_its_runs():
     problem, time = Problem(beta=4.0, mu=1.0, d0=1.0, gamma=3.0, c=0.13), 4.0
-    h = biased(lambda y: y, 3.0, 0.13, range(1, 6), direction=[1.0], alternate=True)
+    h = biased(lambda y: y, 3.0, 0.13, range(1, 6), alternate=True)
     law = proposition_schedule(h, 1.0, 0.5, 3.0, time, coarsest=4.0)
     sides = {}
     for side in (1.0, -1.0):

@@ -1,11 +1,13 @@
 """Dyadic hierarchies on one gradient: the worst case, and fixed-point arithmetic."""
 
 import math
+from itertools import product
 
 import numpy as np
 
 from mlgd import Hierarchy
 from mlgd.examples import biased
+from mlgd.telescope import Draw
 
 CURVATURE = np.array([1.0, 3.0, 0.5, 2.0])
 
@@ -26,6 +28,23 @@ def rounded(gradient, gamma, c, levels):
 
 def alternating(*arguments):
     return biased(*arguments, alternate=True)
+
+
+def along(direction, gradient, gamma, c, levels):
+    """The worst case along another direction than the diagonal, with signs that alternate."""
+    unit = np.asarray(direction) / np.linalg.norm(direction)
+    evaluate = lambda k, y: gradient(y) + (-2.0) ** -k * unit  # noqa: E731
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
+
+
+def outcomes(t, y):
+    """Every draw of a telescope: its probability, value, levels evaluated and what they cost."""
+    for drawn in product((False, True), repeat=t.random.size):
+        levels = []
+        buy = lambda asked, y: levels.extend(asked) or [t.h.value(k, y) for k in asked]  # noqa: E731, B023
+        value = t.combine(drawn, buy, y)
+        chance = np.prod(np.where(drawn, t.random, 1 - t.random))
+        yield float(chance), Draw(value, sum(map(t.h.cost, levels)), tuple(levels))
 
 
 FAMILIES = {"rounded": rounded, "biased": biased, "alternating": alternating}

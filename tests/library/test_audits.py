@@ -1,6 +1,7 @@
 """mlgd.audits: it reads ready-made hierarchies back, or says why it cannot."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -108,6 +109,13 @@ def test_the_report_is_a_table():
     assert text[1].split()[0] == "2"
     assert text[7] == "gamma = 3.000 (2.941 to 3.061), c = 0.5, R2 = 1.0000: HTMC"
     assert len(text) == 8
+
+
+def test_an_exact_finest_level_stays_exact():
+    h = biased(gradient, 3.0, 0.5, range(2, 8))
+    for exact in (True, False):
+        report = audit(replace(h, exact=exact), POINTS[:2], reference=gradient)
+        assert report.hierarchy.exact == exact
 
 
 def test_too_few_levels_say_so():

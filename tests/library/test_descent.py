@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from families import rounded
+from families import along, outcomes, rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
-from mlgd.examples import biased
-from mlgd.hierarchy import first_level
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -69,19 +67,19 @@ def problem_for(case, gamma, mu=0.0):
 
 def hierarchy_for(name, case, gamma, finest=24):
     """The worst case of the assumption, or, for logistic regression, fixed-point arithmetic."""
-    levels = range(first_level(C), finest + 1)
+    levels = range(problem_for(case, gamma).first, finest + 1)
     if name == "logistic":
         return rounded(case.gradient, gamma, C, levels)
-    return biased(case.gradient, gamma, C, levels, direction=START - CENTRE, alternate=True)
+    return along(START - CENTRE, case.gradient, gamma, C, levels)
 
 
 def price_variance(p, h):
     """The exact variance of the price of a whole run, by enumeration of every draw."""
     total = 0.0
     for stage in p.stages:
-        outcomes = [(q, draw.cost) for q, draw in p.telescope(h, stage).outcomes(START)]
-        mean = sum(q * cost for q, cost in outcomes)
-        total += stage.steps * sum(q * (cost - mean) ** 2 for q, cost in outcomes)
+        known = [(q, draw.cost) for q, draw in outcomes(p.telescope(h, stage), START)]
+        mean = sum(q * cost for q, cost in known)
+        total += stage.steps * sum(q * (cost - mean) ** 2 for q, cost in known)
     return total
 
 
@@ -370,13 +368,13 @@ def test_levels_seen_to_break_their_accuracies_void_the_promise(caplog):
         assert r.promise == "none"
         assert "mean loss" not in r.message
         assert r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
-        assert "their declared accuracies allow" in caplog.text
+        assert "their accuracies (2^-k if not given) allow" in caplog.text
 
 
 def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones():
     """Default accuracies eight times too small: measured ones hold; without them it is seen."""
     case = quadratic().with_ridge(0.25)
-    off = biased(np.zeros_like, 3.0, 8 * C, range(1, 12), START - CENTRE, alternate=True)
+    off = along(START - CENTRE, np.zeros_like, 3.0, 8 * C, range(1, 12))
     h = Hierarchy(lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y), off.cost, off.levels)
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     measured = plan(report.problem(beta=case.beta, d0=1.0, mu=0.25), 0.05, on=report)

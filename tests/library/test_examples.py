@@ -8,7 +8,7 @@ from families import FAMILIES, POINTS, alternating, gradient, rounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd.examples import HeatSource, biased
+from mlgd.examples import HeatSource
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -33,12 +33,6 @@ def test_the_worst_case_reaches_every_bound():
         error, step = h.value(k, y) - gradient(y), h.step(k, y)
         assert np.linalg.norm(error) == pytest.approx(2.0**-k, rel=1e-9)
         assert np.linalg.norm(step) == pytest.approx(3 * 2.0**-k, rel=1e-9)
-
-
-def test_the_error_points_where_it_is_told_to():
-    h = biased(gradient, 2.0, 1.0, range(1, 4), direction=[0.0, 3.0, 0.0, 4.0])
-    error = h.value(2, POINTS[0]) - gradient(POINTS[0])
-    np.testing.assert_allclose(error, 0.25 * np.array([0.0, 0.6, 0.0, 0.8]), atol=1e-12)
 
 
 def test_rounding_comes_in_steps_as_wide_as_the_accuracy_allows():

@@ -8,7 +8,7 @@ import pytest
 from families import POINTS, gradient, rounded
 
 from mlgd import Hierarchy, Problem, Telescope, minimize, plan
-from mlgd.hierarchy import LevelError, first_level
+from mlgd.hierarchy import LevelError
 
 LADDER = rounded(gradient, 2.0, 1.0, range(1, 8))
 
@@ -35,7 +35,7 @@ def test_steps_telescope_and_cost_two_levels_also_where_levels_are_left_out():
 
 @pytest.mark.parametrize("c", [0.3, 0.5, 1.0, 1.7, 4.0])
 def test_the_level_before_the_first_costs_at_most_a_unit(c):
-    k = first_level(c)
+    k = Problem(beta=1, d0=1, gamma=3, c=c).first
     assert c * 2.0 ** (k - 1) <= 1 < c * 2.0**k
 
 
@@ -54,9 +54,13 @@ def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
     h = Hierarchy(twice, lambda k: k**3.0, [16, 128, 2048])
     np.testing.assert_array_equal(h.value(2048, np.ones(2)), 2.0)
     assert Telescope(h, {16: 1.0, 2048: 0.1}).expected_cost() == pytest.approx(4096 + 0.1 * 2.0**33)
-    assert h.declare({16: 0.1, 128: 0.01, 2048: 1e-3}).level_for(0.02) == 128
+    known = {16: 0.1, 128: 0.01, 2048: 1e-3}
+    assert Hierarchy(h.evaluate, h.cost, h.levels, known.__getitem__).level_for(0.02) == 128
     with pytest.raises(ValueError, match="level 2048 must be positive and finite"):
         h.accuracies()
+    steps = Hierarchy(twice, lambda k: -1.0 / k, [-2048, -128])
+    assert "price 0.000488 to 0.00781" in repr(steps)
+    assert np.abs(minimize(steps, np.ones(2), eps=0.1).y).max() < 0.1
 
 
 def test_an_exact_level_has_no_error():
@@ -65,7 +69,6 @@ def test_an_exact_level_has_no_error():
     assert h.level_for(1e-12) == 2
     assert h.only([0, 2]).exact
     assert not h.only([0, 1]).exact
-    assert h.declare({0: 1.0, 1: 0.5, 2: 0.1}).exact
 
 
 def test_a_hierarchy_says_what_it_is():
@@ -78,7 +81,7 @@ def test_a_hierarchy_says_what_it_is():
 
 def test_a_hierarchy_of_named_functions_can_be_pickled():
     h = Hierarchy(twice, price, range(1, 4))
-    for other in (h, h.only([1, 3]), h.declare({1: 3.0, 2: 0.5, 3: 0.5})):
+    for other in (h, h.only([1, 3]), Hierarchy(twice, [1, 2, 3], range(1, 4), one)):
         copy = pickle.loads(pickle.dumps(other))
         assert copy.levels == other.levels
         assert [copy.accuracy(k) for k in copy.levels] == [other.accuracy(k) for k in other.levels]

@@ -23,7 +23,6 @@ from mlgd import (
     plan,
 )
 from mlgd.examples import HeatSource, biased
-from mlgd.hierarchy import first_level
 
 paid: list[int] = []
 
@@ -112,7 +111,6 @@ ROWS = [
     (lambda: H.level_for(1e-9), "accuracy 1e-09 is needed and the finest level offers 0.0156: add"),
     (lambda: H.only([2, 9]), "level 9 is not one of 1..6"),
     (lambda: H.only(2.5), "levels must be increasing integers"),
-    (lambda: H.declare(dict.fromkeys(range(1, 7), -1.0)), "the accuracy of level 1 must be"),
     (lambda: H.point(3.0), rf"{POINT}, np.array\(\[x\]\) for one alone .*; got 3.0"),
     (lambda: H.point([]), rf"{POINT}.*; got \[\]"),
     (lambda: H.point(Y + 1j), r"\(of complex ones, stack real and imaginary parts\); got array"),
@@ -121,16 +119,14 @@ ROWS = [
     (lambda: H.point("start"), f"{POINT}.*; got 'start'"),
     (lambda: H.point(None), f"{POINT}.*; got None"),
     (lambda: H.point([[1.0], [1.0, 2.0]]), POINT),
-    (lambda: first_level(-1.0), "c must be positive and finite; got -1.0"),
     # ready-made ones
     (lambda: biased(np.sin, 1.0, 0.0, [1]), "c must be positive and finite; got 0.0"),
     (lambda: biased(None, 3, 1.0, [1]), r"gradient must be a function; got None: give gradient"),
-    (lambda: biased(np.sin, 3, 1.0, [1], direction=np.zeros(3)), "direction must not be zero"),
     (lambda: HeatSource(range(2, 5)), "sensors lie on the grids of levels 3 and finer; got 2"),
     (opponent(eps=0.2), r"eps must be at most beta d0\^2 / 8 = 0.125, .* ask for a smaller eps"),
     (opponent(mu=0.5, eps=0.07), r"eps must be at most mu d0\^2 / 8"),
     (opponent(eps=math.nan), "eps must be positive and finite; got nan"),
-    (opponent(mu=2.0), "need 0 <= mu <= beta; got mu=2.0, beta=1.0"),
+    (opponent(mu=2.0), r"mu must lie in \[0, beta\] = \[0, 1\]; got 2.0"),
     (opponent(sign=0), r"sign must be \+1 or -1; got 0"),
     # audit and constants
     (lambda: audit(evaluate, [Y]), "audit measures a Hierarchy; got"),
@@ -144,7 +140,11 @@ ROWS = [
         lambda: audit(H, [Y], reference=lambda y: y * math.nan),
         "level of the reference returned a non-f",
     ),
-    (lambda: REPORT.problem(), r"problem needs beta= and d0= .*, or constants\(h, y0\); got None"),
+    (
+        lambda: REPORT.problem(),
+        r"problem needs beta= .*, or constants\(h, y0\), not both; got None",
+    ),
+    (lambda: REPORT.problem(PROBLEM, mu=0.1), r"constants\(h, y0\), not both; got"),
     (lambda: REPORT.problem(2.0), "problem needs beta= and d0= .* got 2.0"),
     (lambda: REPORT.problem(beta=-1.0, d0=1.0), "beta must be .*positive"),
     (lambda: REPORT.problem(beta=1.0, d0=1.0, mu=2.0), "mu must lie in"),
@@ -189,7 +189,10 @@ ROWS = [
     (jump(rates=[1.0, "2"]), "the rate of level 2 must be positive and finite; got '2'"),
     (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), "level 9 is not one of 1..6"),
     (jump(horizon=-1.0), "the horizon must be finite and non-negative; got -1.0"),
-    (jump(weight=-1.0), "the weight must be finite and non-negative; got -1.0"),
+    (
+        jump(rates=Schedule(np.sin, (1,), weight=-1.0)),
+        "the weight must be finite and non-negative; got -1.0",
+    ),
     (jump(max_cost=0), "max_cost must be positive and finite; got 0"),
     (jump(loss="l2"), "loss must be a function; got 'l2'"),
     # problems, plans, telescopes
