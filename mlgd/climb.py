@@ -175,7 +175,8 @@ class Ascent:
 
     def whole(self, doubt: float = 1.0) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
-        now, tail = doubt * self.now(), self.tail()
+        far = norm(self.s.y - self.s.start) > 2 * self.radius  # no minimizer is there
+        now, tail = math.inf if far else doubt * self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
         return now + tail + 2 * max(self.falls()[1], 0.0) * both
 
@@ -240,8 +241,7 @@ class Ascent:
         # as long as increments grow, levels may agree because all of them are blind
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         if seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]:
-            asked = last or self.expensive[i] or len(s.sizes) < 2
-            if not asked and self.price[i + 1] <= limit:
+            if not (last or self.expensive[i] or len(s.sizes) < 2) and self.price[i + 1] <= limit:
                 return self.up()  # does the next level agree?
             if self.tail() and "rank" not in s.known and s.gradient.any() and norm(s.y - s.start):
                 j = self.affordable(limit) or min(s.base, i)

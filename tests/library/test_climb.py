@@ -248,3 +248,10 @@ def test_what_ends_a_run_before_a_move_is_judged_leaves_the_point_reached():
 def test_a_radius_goes_with_eps():
     with pytest.raises(ValueError, match="radius goes with eps"):
         minimize(Hierarchy(curved, eight, range(1, 4)), np.zeros(2), max_cost=1e4, radius=10.0)
+
+
+def test_a_point_far_outside_the_radius_is_never_done():
+    m = Member("smooth", 1e4, 6.0, 1, isotropic=True)
+    run = minimize(m.hierarchy, m.start, eps=1e-2 * m.loss(m.start), radius=m.d0)
+    assert np.linalg.norm(run.y - m.start) < 2 * m.d0
+    assert m.loss(run.y) < m.loss(m.start)
