@@ -63,6 +63,7 @@ def test_the_prefix_is_one_evaluation():
     h = rounded(lambda y: y, 3.0, 1.0, range(1, 6))
     t = Telescope(h, [1, 1, 1, 0.5, 0.25])
     assert t.prefix == 3
+    assert not t.p.flags.writeable  # its price and its recipes were made of them
     assert min(draw.cost for _, draw in outcomes(t, np.ones(2))) == h.cost(3)
     assert all(draw.levels[0] == 3 for _, draw in outcomes(t, np.ones(2)))
     assert Telescope(h, [0.5, 1]).prefix is None
