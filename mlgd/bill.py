@@ -18,8 +18,7 @@ from .hierarchy import Hierarchy, positive, taken
 log = logging.getLogger("mlgd")
 log.addHandler(logging.NullHandler())  # silent unless the program that imports it asks
 
-MARGIN = 1e-9  # of declared accuracies, relative
-DIGITS = 1e-14  # of a value: its rounding, relative
+MARGIN, DIGITS = 1e-9, 1e-14  # of declared accuracies, and the rounding of a value: relative
 SHOWN = 3  # decisions that a printed result shows; all of them are in `decisions`
 
 
@@ -152,6 +151,7 @@ class Result:
     cost_by_purpose: dict[str, float] = field(default_factory=dict)
     decisions: tuple[str, ...] = ()
     error: Exception | None = None
+    seconds: float = math.nan
 
     # as scipy calls them; steps of a flow are its events
     x = property(lambda self: self.y)
@@ -169,11 +169,10 @@ class Result:
         return self.status == "done" and self.promise != "none"
 
     def __repr__(self) -> str:
-        rows = [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
-        if not math.isnan(self.estimate):
-            rows.insert(0, ("estimate", f"{self.estimate:.4g} above the minimum"))
-        if not math.isnan(self.fun):
-            rows.insert(0, ("loss", f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y"))
+        told = [("loss", self.fun, f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y")]
+        told += [("estimate", self.estimate, f"{self.estimate:.4g} above the minimum")]
+        rows = [(name, words) for name, number, words in told if not math.isnan(number)]
+        rows += [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
         rows.append(("price", f"{self.cost:.4g} for {self.nfev} evaluations, {self.steps} steps"))
         for k, n in self.evaluations.items():
             if n:
@@ -185,3 +184,6 @@ class Result:
         with np.printoptions(threshold=6, edgeitems=2, precision=4):
             rows.append(("y", f"shape {self.y.shape}, {self.y}".replace("\n", "")))
         return "\n".join(["Result", *(f"{name:>14s}  {text}" for name, text in rows)])
+
+    def __str__(self) -> str:  # what a notebook displays, the repr, has no digits that change
+        return f"{self!r}\n{'seconds':>14s}  {self.seconds:.3g}"

@@ -26,10 +26,7 @@ SPACING = 50  # or this many times what the last one took to write
 SAME = 1e-6  # relative; float32 on other hardware is the same problem
 FAR = 1e8  # a run this many d0 from its start (1 + |y0| where d0 is not known) has diverged
 ROWS = 200  # records of a planned run
-DIVERGED = (
-    "the iterate left every region and the start is returned: check that beta (the rates of a "
-    "flow) is not too small, and that the levels approximate one gradient"
-)
+DIVERGED = "the iterate left every region, and y is the start: is beta, or a rate, too small?"
 
 # what a callback sees after a step; `loss` is the last one recorded
 Progress = namedtuple("Progress", "step y output cost cost_by_level loss")
@@ -41,7 +38,7 @@ class Run:
     def __init__(self, bill: Bill, state: State, loss=None, callback=None, steps=0.0, scale=None):
         self.bill, self.state, self.loss, self.callback = bill, state, loss, callback
         self.start, self.start.flags.writeable = state.y, False
-        self.every = max(1, math.ceil(steps / ROWS))  # steps between two records
+        self.begun, self.every = time.monotonic(), max(1, math.ceil(steps / ROWS))  # records
         self.reach = FAR * (scale or 1 + float(np.linalg.norm(state.y)))  # farther is divergence
         self.rows: list = []  # (step, price, loss of the output)
         self.path, self.beginning, self.due = None, {}, 0.0  # of the file, if there is one
@@ -159,6 +156,7 @@ class Run:
             **{"steps": state.step, "status": status, "message": message, "error": error},
             promise="none" if lost else state.promise,
             estimate=state.estimate,
+            seconds=time.monotonic() - self.begun,
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
         )
