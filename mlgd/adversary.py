@@ -23,12 +23,12 @@ HEADROOM = 12  # levels past the blind one: what the most careful plan asks for,
 class Adversary(Hierarchy):
     """One of the two hard instances of the paper's Theorem 2: a hierarchy with a meter.
 
-    Every algorithm that reaches mean loss eps on both signs pays, on each, at least `lower_bound`
-    on average: 3/4 (c d0/(8 eps))^gamma, or 3/4 (c/sqrt(8 mu eps))^gamma when mu > 0. The instance
-    is convex, beta-smooth, mu-strongly convex, started within d0 of its minimizer, and its level k
-    is off by at most 2^-k at the price (c 2^k)^gamma. The paper's split of the error needs
-    prefactor 2c for that; here the base has prefactor c 2^-shift, with the least shift that leaves
-    room for delta at every level coarser than delta. `spent` is what was paid since `reset`.
+    Every algorithm that reaches mean loss eps on both signs pays on each, as they answer alike till
+    it pays, at least `lower_bound` on average: 3/4 (c d0/(8 eps))^gamma, or, when mu > 0,
+    3/4 (c/sqrt(8 mu eps))^gamma. The instance is convex, beta-smooth, mu-strongly convex, started
+    within d0 of its minimizer, and its level k is off by at most 2^-k at the price (c 2^k)^gamma.
+    The paper's split of the error needs prefactor 2c for that; here the base has c 2^-shift, with
+    the least shift that leaves room for delta at coarser levels. `spent`: paid since `reset`.
 
     >>> one, other = (Adversary(eps=0.01, d0=1, beta=1, gamma=3, c=1, sign=s) for s in (+1, -1))
     >>> coarse = one.blind_below - 1

@@ -1,4 +1,4 @@
-// The explorer: prices of the paper's four methods and the lower bound as sliders move, and one verdict.
+// The explorer: prices of four methods with a proof and the lower bound as sliders move, and one verdict.
 // Its formulas and its tree are printed into the page by a cell; here stands the bookkeeping of mlgd.plan.
 (() => {
   const F = () => window.mlgdFormulas, up = (x) => Math.max(1, Math.ceil(x - 1e-9));
@@ -56,8 +56,10 @@
     return priced.sort((a, b) => a.cost - b.cost);
   }
 
-  function bound(P, eps) { // it is proved for targets this small only
-    return eps > ((P.mu || P.beta) * P.d0 ** 2) / 8 ? NaN : F()[P.mu ? "lowerStrong" : "lowerConvex"]({ ...P, eps });
+  // for a larger target the convex bound holds too: its hard instance has curvature 8 eps/d0^2 >= mu
+  function bound(P, eps) {
+    const flat = (8 * eps) / P.d0 ** 2;
+    return flat > P.beta ? NaN : F()[flat <= P.mu ? "lowerStrong" : "lowerConvex"]({ ...P, eps });
   }
 
   // the leaf of the tree; what it asks follows from the level that the cheapest steps need
