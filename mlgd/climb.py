@@ -53,6 +53,7 @@ class Climb(State):
     products: int = 40  # that the last look took
     fresh: float = 0.0  # the share of an error's square that is another one at every point
     stuck: bool = False  # no step on this level helps any more
+    doubted: int = -1  # the rank at which Lanczos was asked whether all is done
 
 
 def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> Iterator[None]:
@@ -108,8 +109,7 @@ class Ascent:
     def look(self, v: np.ndarray, j: int, most: float = PRODUCTS) -> None:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
         s = self.s
-        if v is s.gradient:
-            s.known["rank"] = j
+        s.known |= {"rank": j} if v is s.gradient else {}
         f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
         far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
         found = curvature(f, s.y, at, v, far, min(int(most), PRODUCTS), rng)
@@ -186,8 +186,7 @@ class Ascent:
         s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
         apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
         if apart > REPEATS * max(norm(s.gradient), apart):
-            why = "evaluate must be deterministic: freeze the random numbers of a level"
-            raise LevelError(f"level {k} gave two gradients at one point; {why}", k)
+            raise LevelError(f"level {k} differs from call to call: freeze the random numbers", k)
         s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
         s.increments = [[self.at(1) - s.gradient, math.inf]] if self.top else []
 
@@ -243,8 +242,9 @@ class Ascent:
         if seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]:
             if not (last or self.expensive[i] or len(s.sizes) < 2) and self.price[i + 1] <= limit:
                 return self.up()  # does the next level agree?
-            if self.tail() and "rank" not in s.known and s.gradient.any() and norm(s.y - s.start):
-                j = self.affordable(limit) or min(s.base, i)
+            unseen = s.doubted < i and "rank" not in s.known and norm(s.y - s.start)
+            if self.tail() and s.gradient.any() and unseen:
+                s.doubted, j = i, self.affordable(limit) or min(s.base, i)
                 return self.view(j, max(8, limit / self.price[j]))
             return self.end("done")
         return self.end("missed" if self.eps else "done") if last else self.up()
