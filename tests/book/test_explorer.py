@@ -46,7 +46,7 @@ def test_sliders_show_what_compare_predicts(explorer):
     for gamma, kappa, target, first in SETTINGS:
         move(explorer, gamma=gamma, kappa=kappa, eps=target, first=first)
         mu, eps = (0.0 if kappa > 6 else 10.0**-kappa), 10.0**-target
-        plans = compare(Problem(beta=1, c=1, d0=1, gamma=gamma, mu=mu, first=first), eps).plans
+        plans = compare(Problem(beta=1, c=1, d0=1, gamma=gamma, mu=mu, first=first), eps)
         known = {p.method: p.expected_cost for p in plans}
         flat = mu if eps <= mu / 8 else 0.0  # else the convex instance is strongly convex enough
         bound = Adversary(eps=eps, d0=1, beta=1, gamma=gamma, c=1, mu=flat).lower_bound
@@ -68,7 +68,7 @@ def test_another_formula_would_show_other_numbers(explorer):
     explorer.evaluate("() => { window.mlgdFormulas.convexDelta = ({d0, eps}) => eps / d0 / 32; }")
     move(explorer, kappa=6.1)
     shown = explorer.locator("tr[data-method=fixed]").get_attribute("data-cost")
-    plans = compare(Problem(beta=1, c=1, d0=1, gamma=3, first=1), 0.01).plans
+    plans = compare(Problem(beta=1, c=1, d0=1, gamma=3, first=1), 0.01)
     known = next(p.expected_cost for p in plans if p.method == "fixed")
     assert float(shown) != pytest.approx(known, rel=1e-3)
 
@@ -81,7 +81,7 @@ def test_the_verdict_is_the_leaf_of_the_tree(explorer):
         move(explorer, gamma=gamma, kappa=2, eps=target, first=1)
         explorer.locator("input[name=repeats]").set_checked(bool(repeats))
         problem = Problem(beta=1, c=1, d0=1, gamma=gamma, mu=0.01, first=1)
-        plan = next(p for p in compare(problem, 10.0**-target).plans if p.method == "fixed")
+        plan = next(p for p in compare(problem, 10.0**-target) if p.method == "fixed")
         levels = max(0, math.ceil(-math.log2(plan.delta) - 1e-9) - 1)
         leaf = advice(2 ** (gamma * levels) >= 10, bool(repeats), levels <= 2, gamma > 2)["leaf"]
         assert explorer.locator("p[data-leaf]").get_attribute("data-leaf") == leaf
