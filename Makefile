@@ -36,7 +36,7 @@ pdf: $(PAGES) ## print the built book as one PDF, _build/book.pdf, with the syst
 test: $(PAGES) ## everything: linter, unit tests, every chapter executed and compared, the book's own tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 --durations 10 --durations-min 1 book tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout 600 --durations 10 --durations-min 1 book tests
 
 check: $(READY) ## the minute-long subset: linter, quick unit tests, the static tests of the book
 	$(BIN)/ruff check .
