@@ -10,15 +10,15 @@ from .pieces import Html
 TREE = yaml.safe_load((BOOK / "data" / "advice.yml").read_text(encoding="utf-8"))
 
 
-def advice(expensive: bool, repeats: bool, loose: bool, known: bool) -> dict[str, str]:
-    """The leaf for these answers: its name, and the call or the other tool.
+def advice(expensive: bool, repeats=None, loose=None, known=None) -> dict[str, str]:
+    """The leaf for these answers, as far as they are asked: its name, and the call to make.
 
-    >>> advice(expensive=True, repeats=True, loose=False, known=False)["leaf"]
+    >>> advice(expensive=True, repeats=True, loose=False)["leaf"]
     'one call'
     """
     facts, node = locals().copy(), TREE
     while "ask" in node:
-        node = node["yes" if facts[node["ask"]] else "no"]
+        node = node[{True: "yes", False: "no"}[facts[node["ask"]]]]
     return node
 
 
@@ -41,6 +41,6 @@ def drawn(node: dict = TREE) -> Html:
         if "leaf" in node:
             return f"<strong>{node['leaf']}</strong>. {code(node['words'])}"
         branches = "".join(f"<li><em>{a}:</em> {part(node[a])}</li>" for a in ("no", "yes"))
-        return f"{code(node['words'])}<ul>{branches}</ul>"
+        return f"{code(node['words'])}<ul style='padding-left: 1.1rem'>{branches}</ul>"
 
     return Html(f"<div class='mlgd-tree'>{part(node)}</div>", markdown(node))
