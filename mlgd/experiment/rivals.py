@@ -22,7 +22,7 @@ from .families import EPS, Member, hindsight
 
 __all__ = ["EPS", "Member", "hindsight"]
 TARGET, MARGIN = EPS[1], 0.8  # the tuning seeds are to reach this share of the target
-GAMMAS, KAPPAS = (3.0, 4.0, 6.0), (1e2, 1e3, 1e4)
+GAMMAS, KAPPAS = (1.0, 3.0, 4.0, 6.0), (1e2, 1e3, 1e4)
 TUNING, SEEDS = range(100, 104), range(8)
 TOOLS, KINDS = ("the tool", "the tool, radius given"), ("smooth", "fresh")
 
