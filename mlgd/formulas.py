@@ -101,22 +101,21 @@ STRONG_BUDGET = {
 LAMBDA = 16 ** (gamma - 1) * C_GAMMA
 UPPER_CONVEX = LAMBDA * (c * d0 / eps) ** gamma
 ROUNDING = PAIR * 2 ** (gamma - 2)  # of delta to a level, and two evaluations for an increment
-LAMBDA_EXECUTED = CONVEX_CEILING * PAIR * 2 ** (gamma - 2) * LAMBDA
-_Z, _RATES = beta * d0**2 / eps, (9 / (1 - RATIO)) ** (gamma / 2)
+LAMBDA_EXECUTED = 16 * CONVEX_CEILING * ROUNDING * 16 ** (gamma - 2) * C_GAMMA
+_Z = beta * d0**2 / eps
 # MC, ETMC: largest step, eps <= 4 beta d0^2.
 EXECUTED_CONVEX = {
     "HTMC": LAMBDA_EXECUTED * (c * d0 / eps) ** gamma,
     "MC": sp.Rational(19845, 4) * (c * d0 / eps) ** 2 * sp.log(sp.E + _Z) ** 2,
-    "ETMC": 20 * _EASY * _RATES * _Z * (c**2 / (beta * eps)) ** (gamma / 2),
+    "ETMC": 20 * _EASY * _Z * (9 * c**2 / (beta * eps * (1 - RATIO))) ** (gamma / 2),
 }
 # The one condition of the descent theorems for gamma > 2: the coarsest level's probability is at
 # least LEAST. With the closed form it is, for every step, up to these targets.
 LEAST = 4 * beta * eta
 _FIRST_SHARE = 2 ** (-(1 + gamma / 2) * first) / ((1 - 1 / RATIO) * beta)
 RANGE_CONVEX = (9 * (16 * d0) ** (gamma / 2 - 1) * _FIRST_SHARE) ** (2 / gamma)
-RANGE_STRONG = (
-    18 * 8 ** (gamma / 2 - 1) * mu ** (sp.Rational(1, 2) - gamma / 4) * _FIRST_SHARE
-) ** (4 / (gamma + 2))
+_FINER = (8 / sp.sqrt(mu)) ** (gamma / 2 - 1)
+RANGE_STRONG = (18 * _FINER * _FIRST_SHARE) ** (4 / (gamma + 2))
 _LOG = 1 + sp.log(mu * d0**2 / eps)
 _GRADIENT = (c / sp.sqrt(mu * eps)) ** gamma  # one at the accuracy that strong convexity asks for
 # at least STRONG["T"] rounded up
@@ -153,11 +152,11 @@ LAMBDA_SECOND = 32 / gamma * 8 ** ((gamma - 2) / 2) * C_GAMMA
 UPPER_SCHEDULE = LAMBDA_SECOND * _GRADIENT
 # In discrete time: the bound of a run, within its range.
 EXECUTED_DISCRETE = ROUNDING * C_GAMMA * 160 * sp.log(2) / (9 * (1 - 2 ** (-gamma / 2)))
-EXECUTED_DISCRETE *= sp.Rational(100, 9) ** (gamma / 2 - 1) * _GRADIENT
+EXECUTED_DISCRETE *= sp.Rational(10, 3) ** (gamma - 2) * _GRADIENT
 
 # --- the paper's Theorem 2: the lower bound ---
 
-LOWER_CONVEX = sp.Rational(3, 4) * 8**-gamma * (c * d0 / eps) ** gamma
+LOWER_CONVEX = sp.Rational(3, 4) * (c * d0 / (8 * eps)) ** gamma
 LOWER_STRONG = sp.Rational(3, 4) * (c / sp.sqrt(8 * mu * eps)) ** gamma
 
 # --- acceleration ---
@@ -173,7 +172,7 @@ SIMILAR = {
 STAGE_TARGET = mu * d0**2 / 4  # a stage that reaches it halves the squared distance
 # Its price: SIMILAR_FACTOR (most steps of a stage) times ROUNDED (fewest) times (c d0/eps)^gamma,
 # or times STAGE_SUM (c/sqrt(mu eps))^gamma where it restarts, and the coarsest level every time.
-LAMBDA_SIMILAR = ROUNDING * 6 ** (gamma - 1) * C_GAMMA
+LAMBDA_SIMILAR = 6 * ROUNDING * 6 ** (gamma - 2) * C_GAMMA
 SIMILAR_FACTOR = {
     "HTMC": LAMBDA_SIMILAR,
     "MC": sp.Rational(729, 32) * sp.log(112 * T / 9, 2) ** 2,

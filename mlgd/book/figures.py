@@ -7,6 +7,7 @@ dark on a dark page, and PNG bytes that do not change when nothing changed.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,32 +32,13 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)
 
 # A line is told from its neighbour by its dashes too, for readers who see no colour.
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-RC = {
-    "figure.figsize": (6.4, 4.0),
-    "figure.dpi": 120,
-    "savefig.dpi": 120,
-    "axes.edgecolor": GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 12,
-    "axes.labelsize": 11,
-    "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=DASHES),
-    "font.size": 10.5,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "legend.framealpha": 0.9,
-    "legend.edgecolor": "#DDDDDD",
-    "legend.fontsize": 9.5,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-}
+CYCLE = cycler(color=PALETTE) + cycler(linestyle=DASHES)
+LOOK = Path(__file__).with_name("look.mplstyle")
 
 
 def style() -> AbstractContextManager[None]:
     """The one look of all figures, as a context: ``with plots.style(): ...``."""
-    return plt.rc_context(RC)
+    return plt.style.context([LOOK, {"axes.prop_cycle": CYCLE}])
 
 
 def logs(ax: Axes, x: str, y: str, title: str = "") -> None:

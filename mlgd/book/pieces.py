@@ -17,35 +17,26 @@ from mlgd import Problem, formulas, minimize, plan
 from mlgd.examples import HeatSource
 from mlgd.experiment.anchored import heat_ladder
 
+from .notation import Author
+
 KINDS = ("certificate", "identity", "enclosure", "exact run", "measured", "cited")
 VERDICTS = ("holds", "repaired", "fails", "agrees", "differs", "cited")
 MIME = "application/vnd.mlgd.check+json"
 OURS = "ours:"  # begins the row of a theorem of the book's own: no claim of the paper
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LONG = 70  # characters of LaTeX beyond which a formula has a line of its own
 
 
+@dataclass(frozen=True)
 class Html:
-    """Something a notebook shows as HTML, with a plain form beside it."""
+    """Something a notebook shows: as HTML, or in other forms by their types, and plain."""
 
-    def __init__(self, markup: str, plain: str):
-        self.markup, self.plain = markup, plain
-
-    def _repr_html_(self) -> str:
-        return self.markup
-
-    def __repr__(self) -> str:
-        return self.plain
-
-
-class Printed:
-    """A formula for the prose, as LaTeX in a line and on a line of its own."""
-
-    def __init__(self, latex: str):
-        self.latex = latex
+    markup: str
+    plain: str
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        line = f"${self.latex}$"
-        return {"text/plain": self.latex, "text/markdown": line, "text/latex": f"$${self.latex}$$"}
+        return {"text/plain": self.plain, **(self.forms or {"text/html": self.markup})}
 
 
 def formula(key: str, *parts: str | sp.Basic | float) -> None:
@@ -55,7 +46,20 @@ def formula(key: str, *parts: str | sp.Basic | float) -> None:
     """
     from myst_nb import glue
 
-    glue(key, Printed(" ".join(p if isinstance(p, str) else tex(p) for p in parts)), display=False)
+    latex = " ".join(p if isinstance(p, str) else tex(p) for p in parts)
+    forms = {"text/markdown": f"${latex}$", "text/latex": f"$${latex}$$"}
+    glue(key, Html("", latex, forms), display=False)
+
+
+def written(text: str) -> str:
+    """The text with its numbers as one writes them: 3.8e+12 is 3.8·10¹², 7e-03 is 0.007."""
+
+    def number(found: re.Match) -> str:
+        if -5 < int(found[2]) < 4:
+            return f"{float(found[0]):g}"
+        return f"{found[1]}·10".removeprefix("1·") + str(int(found[2])).translate(RAISED)
+
+    return re.sub(r"(?<![\w.-])(\d+(?:\.\d+)?)e([+-]\d+)", number, text)
 
 
 def table(header: Sequence[str], lines: Iterable[str], plain: Iterable[Sequence[str]]) -> Html:
@@ -64,7 +68,7 @@ def table(header: Sequence[str], lines: Iterable[str], plain: Iterable[Sequence[
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     markup = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     text = "\n".join("  ".join(line) for line in [tuple(header), *plain])
-    return Html(f"<table class='mlgd-grid'>{markup}</table>", text)
+    return Html(written(f"<table class='mlgd-grid'>{markup}</table>"), written(text))
 
 
 def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
@@ -109,7 +113,7 @@ def tex(value) -> str:
         assert "$" not in name, f"{name}: words between dollars hold no other dollars"
         return rf"\text{{{name}}}"
     if isinstance(value, sp.Basic):
-        return sp.latex(value).replace("k_{min}", r"k_{\min}")
+        return Author().doprint(value).replace("k_{min}", r"k_{\min}")
     if isinstance(value, int | np.integer) and abs(value) < 10**6:
         return str(value)
     value = float(value)

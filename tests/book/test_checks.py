@@ -49,7 +49,7 @@ def refutation(right=2 * x, repair="row") -> Check:
 @pytest.mark.parametrize(
     ("check", "verdict", "shown"),
     [
-        (summed, "holds", r"The sum: $\sum_{k=1}^{n} k=\frac{n \left(n + 1\right)}{2}$"),
+        (summed, "holds", r"The sum: $\sum_{k=1}^{n} k=\frac{n (n + 1)}{2}$"),
         (mean, "holds", r"Means: $2 x y\le x^{2} + y^{2}$"),
         (computed, "holds", r"Prices: $0.95\le 1$"),
         (slope, "agrees", r"The slope: $\text{ours }2.99\pm0.04,\ \text{the paper }3\pm0.05$"),
