@@ -168,7 +168,7 @@ class Telescope:
                 f"the norms between any two of them; got {increments!r} for the levels {h.levels}"
             )
         if norms.ndim == 1:
-            norms = np.abs(np.cumsum(norms)[:, None] - np.cumsum(norms))
+            norms = np.cumsum(np.triu(np.tile(norms, (n, 1)), 1), axis=1)  # no differences
         cost, last = np.array([h.cost(k) for k in h.levels[:n]], float), n - 1
         squared, variance = np.maximum(norms**2, TINY), float(sigma) ** 2
         # levels are found by adding or leaving out one, from the best few choices so far, beginning
@@ -223,7 +223,7 @@ def _filled(
     (1/q_i - 1) v_i. In an optimum no q_i past the first is one: everything below level i could be
     left out, for less money and less noise; so a chain where one passes one has an infinite price.
     The stationary point is found by water-filling with the marginal prices c_{i-1} (1 - q_{i-1}) +
-    c_i (1 - q_{i+1}), repeated; every iterate meets the variance, so the best of them may be used.
+    c_i (1 - q_{i+1}), repeated; of the iterates that meet the variance the best may be used.
     """
     size = max(map(len, chains))
     at = np.array([[*c, *[-1] * (size - len(c))] for c in chains])
@@ -239,7 +239,8 @@ def _filled(
         scale = np.sqrt(v * price).sum(axis=1) / (variance + v.sum(axis=1))
         q[:, 1:-1] = scale[:, None] * np.sqrt(v / price)
         total = cost[at[:, 0]] + (q[:, 1:-1] * (back * (1 - q[:, :-2]) + ahead)).sum(axis=1)
-        better = (total < best) & (q <= 1).all(axis=1)
+        noise = (v / np.where(real, q[:, 1:-1], 1.0) - v).sum(axis=1)  # sums may cancel
+        better = (total < best) & (q <= 1).all(axis=1) & (noise <= variance * (1 + 1e-9))
         best[better], best_q[better] = total[better], q[better, :-1]
         q = np.minimum(q, 1.0)
     return best, best_q

@@ -225,14 +225,14 @@ def test_a_level_in_vain_is_left_out():
     assert 4 not in Telescope.cheapest(h, 0.1, square).levels
 
 
-@pytest.mark.parametrize("finest", [12, 40])
+@pytest.mark.parametrize("finest", [12, 40, 60])
 @pytest.mark.parametrize("rate", RATES)
 def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
     """One call: (9/13)(1 - 2^-gamma) and 9 (1 + 2^-gamma) times c^gamma Sigma^2 / sigma^2.
 
     On the deep ladder probabilities go down to 2^-100: nothing may floor them.
     """
-    for exponent in (-12, -9.5, -7, -4.5, -2):
+    for exponent in (-finest, -12, -9.5, -7, -4.5, -2):
         sigma = 2.0**exponent
         increments = [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
         t = Telescope.cheapest(worst(rate, finest), sigma, increments)
