@@ -179,8 +179,8 @@ def beyond(ratio: float, cosine: float) -> float:
     Errors e_k = ratio^k u_k of one size whose directions have correlation rho^j over j levels make
     increments with the cosine (rho (1 + r^2) - r (1 + rho^2))/(1 + r^2 - 2 rho r): solved for rho.
 
-    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.4), 9)  # one direction; their own
-    (1.0, 0.447213595)
+    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.17 / 0.95), 9)  # one direction; rho = 0.3
+    (1.0, 0.512989176)
     """
     half = (1 + ratio**2) / 2 + cosine * ratio
     rho = (half - math.sqrt(max(half**2 - ratio * (ratio + cosine * (1 + ratio**2)), 0.0))) / ratio

@@ -148,7 +148,7 @@ class Result:
     trace: Trace
     steps: int
     evaluations: dict[int, int]
-    cost_by_purpose: dict[str, float] = field(default_factory=dict)
+    cost_by_purpose: dict[str, float]
     decisions: tuple[str, ...] = ()
     error: Exception | None = None
     seconds: float = math.nan

@@ -187,7 +187,7 @@ def save(path: str | os.PathLike, content: dict) -> None:
 def load(path: str | os.PathLike) -> dict:
     """What a file holds, nothing where there is none yet; no code in it is ever run.
 
-    Tuples come back as lists, arrays read-only.
+    Tuples come back as lists.
     """
     here = Path(path) if isinstance(path, str | os.PathLike) else None
     if here is None or here.is_dir() or not here.parent.is_dir():
@@ -199,8 +199,6 @@ def load(path: str | os.PathLike) -> dict:
         with np.load(here, allow_pickle=False) as file:
             text = file["text"].tobytes()
             arrays = [file[f"arr_{i}"] for i in range(len(file.files) - 1)]
-        for array in arrays:
-            array.flags.writeable = False
         hook = lambda d: arrays[d["array"]] if d.keys() == {"array"} else d  # noqa: E731
         tree = json.loads(text, object_hook=hook)
         if tree["format"] != FORMAT:
