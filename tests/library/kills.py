@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 
@@ -11,6 +12,7 @@ def killed(command: list[str], path: Path, writes: int, **options) -> bool:
     while writes and process.poll() is None:
         if (now := _written(path)) != last:
             last, writes = now, writes - 1
+        time.sleep(2e-4)
     process.send_signal(signal.SIGKILL)
     return process.wait() < 0
 

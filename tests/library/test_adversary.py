@@ -23,7 +23,7 @@ def points(d0, count=5, seed=0):
     return d0 * np.random.default_rng(seed).normal(size=(count, 3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instances())
 def test_it_belongs_to_its_class(instance):
     *pair, problem = instance

@@ -152,6 +152,7 @@ def test_a_formula_has_its_value(name):
 
 
 def test_value_takes_ascii_names_and_says_what_is_missing():
+    assert all(symbol.is_nonnegative for symbol in F.SYMBOLS.values())  # chapters simplify with it
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0) == pytest.approx(16)
     # one set of numbers for several
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0, eps=7.0) == pytest.approx(16)

@@ -117,7 +117,6 @@ KINDS = {
     "torch's": lambda k, y: Tensor(2 * y),
     "subclass": lambda k, y: np.ma.array(2 * y),
     "fortran": lambda k, y: np.asfortranarray(2 * y),
-    "jax": lambda k, y: pytest.importorskip("jax.numpy").asarray(2 * y),
 }
 
 
@@ -132,13 +131,9 @@ def test_whatever_numpy_reads_is_taken(kind, y):
         value -= 1.0  # it is ours
 
 
-def test_points_have_any_shape():
-    y = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(ladder(lambda k, y: (y.T * k).T).value(2, y), 2 * y)
-
-
+@pytest.mark.slow
 def test_a_run_on_jax_gradients_ends_where_numpy_ends():
-    """They cannot be changed in place: the run once stayed at its start and called that done."""
+    """They can't be changed in place: the run once stayed at its start and called that done."""
     jax = pytest.importorskip("jax")
     loss = jax.grad(lambda y: 0.5 * jax.numpy.sum((y - 1.0) ** 2))
     settings, runs = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), []
@@ -194,7 +189,7 @@ FAULTS = {
 def test_a_level_that_returns_no_gradient_is_named(fault):
     (evaluate, sentence), y = FAULTS[fault], np.ones(3)
     for ask in (Hierarchy.value, Hierarchy.step):
-        with pytest.raises(LevelError, match=f"level 2 {sentence}") as caught:
+        with pytest.raises(LevelError, match=f"^level 2 {sentence}") as caught:
             ask(ladder(evaluate), 2, y)
         assert caught.value.level == 2
         assert pickle.loads(pickle.dumps(caught.value)).level == 2
@@ -214,11 +209,3 @@ def test_a_pair_is_told_from_a_gradient_of_two_entries():
 def test_large_finite_values_pass_without_a_warning(shape):
     y = np.array([1e200, -1e300]).reshape(shape)
     np.testing.assert_array_equal(ladder(lambda k, y: y).value(1, y), y)
-
-
-def test_an_interrupt_passes_through():
-    def evaluate(k, y):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ladder(evaluate).value(1, np.ones(1))

@@ -16,7 +16,7 @@ import pytest
 from kills import killed
 from long_run import bits, loss, setting
 
-from mlgd import Hierarchy, LevelError, Problem, checkpoint, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, checkpoint, flow, minimize, plan
 from mlgd.examples import biased
 
 SCRIPT = Path(long_run.__file__)
@@ -226,13 +226,15 @@ def test_a_run_is_logged(caplog, tmp_path):
     with caplog.at_level(logging.INFO, logger="mlgd"):
         stopped(h, y0, p, tmp_path / "a", 20, rng=1)
         minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
-    for words in ("stopped after 20 steps", "resumed from", "done after 50 steps"):
+        decided = minimize(h, y0, eps=0.1).decisions
+    for words in ("stopped after 20 steps", "resumed from", "done after 50 steps", *decided):
         assert words in caplog.text
 
 
 def test_progress_says_how_far_and_what_was_paid(capsys):
     h, y0, p = setting(50)
     minimize(h, y0, p, rng=1)
+    flow(h, y0, [1.0], 9.0)
     assert capsys.readouterr() == ("", "")
     minimize(h, y0, p, rng=1, progress=True)
     out, err = capsys.readouterr()

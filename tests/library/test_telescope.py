@@ -98,6 +98,8 @@ def test_the_closed_form_keeps_its_promise(rate, exponent):
     np.testing.assert_allclose(free[1:] / free[:-1], 2.0 ** -(1 + rate / 2), rtol=1e-9)
     numbers = {"c": 1.0, "sigma": sigma, "gamma": rate, "delta": 2.0**-12}
     numbers["n"] = max(1, math.ceil(math.log2(sigma * 2.0**12 / 3)))
+    printed = F.value(F.SCALE[regime(rate)], **numbers) * 2.0 ** (-12 * (1 + rate / 2))
+    assert t.p[-1] == pytest.approx(min(printed, 1.0))
     bound = h.cost(1) + F.value(F.CALL_EXECUTED[regime(rate)], **numbers)
     assert t.expected_cost() <= bound
     best = Telescope.cheapest(h, sigma, [0.0, *(3 * 2.0**-k for k in range(2, 13))])
@@ -215,6 +217,14 @@ def test_no_other_levels_are_cheaper_where_signs_alternate(rate):
             other = Telescope.cheapest(part, 2.0**exponent, apart[np.ix_(rows, rows)])
             best = min(best, other.expected_cost())
         assert found.expected_cost() == pytest.approx(best, rel=1e-6)
+
+
+def test_on_a_long_ladder_whose_signs_alternate_every_other_level_is_used():
+    """Levels added one by one end in a valley that is a sixth dearer."""
+    k = np.arange(1, 21)
+    apart = np.abs(np.subtract.outer((-2.0) ** -k, (-2.0) ** -k))
+    found = Telescope.cheapest(Hierarchy(lambda k, y: y, 4.0**k, k), 2.0**-4, apart)
+    assert found.levels == tuple(range(6, 21, 2))
 
 
 def test_a_level_in_vain_is_left_out():

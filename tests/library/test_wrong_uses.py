@@ -4,6 +4,7 @@ Each row: what is done, and words of the sentence that must come back.
 """
 
 import math
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
 PROBLEM = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
 FLATTER = Problem(beta=0.1, d0=2.0, gamma=3.0, c=1.0)
 PLAN = plan(PROBLEM, 1.0)
+EMPTY = NamedTemporaryFile()  # a file that is there and no checkpoint
 POINT = "a point must be an array of finite real numbers"
 
 
@@ -176,7 +178,7 @@ ROWS = [
     (run(checkpoint=3), "checkpoint must be the path of a file, .*; got 3"),
     (run(checkpoint="."), "checkpoint must be the path of a file, .*; got '.'"),
     (run(checkpoint="no/such/folder/file"), "in a folder that is there; got 'no/such/folder/file'"),
-    (run(checkpoint=__file__), "is damaged, or not one of this version: delete it to start anew"),
+    (run(checkpoint=EMPTY.name), "is damaged, or not one of this version: delete it to start anew"),
     (run(h=H.only([1, 2])), "accuracy .* is needed and the finest level offers 0.25: add levels"),
     # flow
     (jump(h=REPORT), "the first argument must be a Hierarchy; got a value of type Audit"),
@@ -226,6 +228,8 @@ ROWS = [
     (telescope({1: 1.0, 9: 0.5}), r"levels \(1, 2, 3, 4, 5, 6\); got \{1: 1.0, 9: 0.5\}"),
     (lambda: Telescope.cheapest(H, -1.0, [1.0]), "sigma must be non-negative; got -1.0"),
     (lambda: Telescope.cheapest(H, 1.0, [1.0, math.nan]), "increments: one finite norm for each"),
+    (lambda: Telescope.cheapest(H, 1.0, np.ones(9)), "increments: .* of the first levels"),
+    (lambda: Telescope.cheapest(H, 1.0, np.ones((2, 3))), "or a square array of the norms"),
     (
         lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0),
         "need delta > 0, sigma >= 0, gamma > 0, coarsest",
