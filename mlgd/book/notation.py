@@ -9,6 +9,7 @@ the reference page their asterisks and bars are no markup.
 import re
 from html import escape
 from pathlib import Path
+from unicodedata import lookup
 
 import sympy as sp
 from sympy.codegen.cfunctions import log2
@@ -19,6 +20,9 @@ ROW = re.compile(r"^\| \[([^\]]+)\]\{#sym-[\w-]+\} \| (.*?) \|", re.M)
 LETTERS = r"C_{\gamma} \kappa \beta \eta \mu \varepsilon c".split()  # the first in a product
 BARE = re.compile(r"\d+|\\frac(\{([^{}]|\{([^{}]|\{[^{}]*\})*\})*\}){2}")  # after a logarithm
 TALL = re.compile(r"\\(frac|sum|int|prod)|^e\^")
+SIGNS = {"Loss": "ℒ", "R": "ℝ", "nabla": "∇", "le": "≤", "to": "→", "eps": "ε", "ast": "*"}
+SIGNS |= {"asymp": "≍", "Lambda": "Λ"}
+LOCAL = ("notation", "without_convexity")  # pages whose letters have meanings of their own
 HALF, ONE = sp.Rational(1, 2), sp.Integer(1)
 
 
@@ -83,13 +87,8 @@ class Author(LatexPrinter):
         if base.is_Symbol:
             name = self._print(base)
             first = LETTERS.index(name) if name in LETTERS else 9
-            return (
-                1,
-                first,
-                bool(re.match(r"\\?[A-Z]|\\math", name)),
-                name[0] != "\\",
-                name,
-            )
+            capital = bool(re.match(r"\\?[A-Z]|\\math", name))
+            return 1, first, capital, name[0] != "\\", name
         if isinstance(base, sp.log | log2 | sp.Sum | sp.Product | sp.Integral):
             return 6 if base.is_Function else 7, ""
         if base.is_number and not base.is_Add and base != sp.E:
@@ -155,10 +154,25 @@ def plain(tex: str) -> str:
     return re.sub(r"[\s{}]", "", tex).replace(r"\varepsilon", r"\eps")
 
 
+def spoken(text: str) -> str:
+    """A meaning as a title can show it: letters and signs in place of LaTeX, no links."""
+
+    def letter(name: re.Match) -> str:
+        case = "CAPITAL" if name[1][0].isupper() else "SMALL"
+        try:
+            return SIGNS.get(name[1]) or lookup(f"GREEK {case} LETTER {name[1].upper()}")
+        except KeyError:
+            return ""  # an accent
+
+    text = re.sub(r"\{doc\}`(\w+)`", lambda page: page[1].replace("_", " "), text)
+    text = re.sub(r"\\([A-Za-z]+)", letter, re.sub(r"[$`]|\\,", "", text))
+    return re.sub(r"([_^])\{([^}]*)\}", r"\1(\2)", text)
+
+
 def listed(text: str) -> dict[str, str]:
     """{symbol: its meaning} of notation.md's text."""
     return {
-        plain(tex): re.sub(r"[$`]|\{[^}]*\}", "", meaning)
+        plain(tex): spoken(meaning)
         for symbols, meaning in ROW.findall(text)
         for tex in re.findall(r"\$([^$]+)\$", symbols)
     }
@@ -169,7 +183,7 @@ def explain(app, doctree, docname: str) -> None:
     from docutils import nodes
 
     source = Path(app.srcdir) / "book" / "notation.md"
-    if docname == "book/notation" or not source.exists() or app.builder.format != "html":
+    if docname.endswith(LOCAL) or not source.exists() or app.builder.format != "html":
         return
     known = listed(source.read_text(encoding="utf-8"))
     for formula in list(doctree.findall(nodes.math)):

@@ -1,5 +1,7 @@
 """A symbol says what it means where a page first writes it alone."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 
@@ -11,6 +13,8 @@ def test_every_row_of_the_list_has_a_meaning(book):
     known = listed(text)
     assert len({*known.values()}) == text.count("{#sym-")
     assert all(known.values())
+    assert not [meaning for meaning in known.values() if re.search(r"[\\{}$`]|\^[ )]", meaning)]
+    assert known["A_k"].startswith("the algorithm at level k: within 2^(-k) of f, at a price")
     assert known[plain(r"\varepsilon")] == known[plain(r"\eps")]
     assert known[plain("d_{0}")] == known[plain("d_0")]
 
