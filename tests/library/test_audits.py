@@ -234,7 +234,9 @@ def test_the_measured_accuracies_are_declared():
     truth, told = 2.0 ** -np.array(h.levels), audit(boast, POINTS[:3], reference=gradient)
     np.testing.assert_allclose(told.hierarchy.accuracies(), truth, rtol=1e-9)
     # the finest level's own error from increments that alternate in sign
-    declared = audit(boast, POINTS[:3]).hierarchy.accuracies()
+    found = audit(boast, POINTS[:3])
+    assert found.c == pytest.approx(0.5)
+    declared = found.hierarchy.accuracies()
     assert (declared >= truth).all()
     assert (declared[:-2] <= 2 * truth[:-2]).all()
     assert declared[-1] == pytest.approx(truth[-1])

@@ -443,6 +443,7 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert f"level {k}  {r.cost_by_level[k]:.4g} for {r.evaluations[k]} (" in repr(r)
     more = {"cost_by_purpose": {"steps": 1.0, "curvature": 2.5}, "decisions": ("a", "b", "c", "d")}
     told = repr(replace(r, **more))
+    assert repr(r).splitlines()[-1].split(", ")[0].split() == ["y", "shape", "(4,)"]
     assert ("for steps" in repr(r), "for curvature  2.5" in told) == (False, True)
     assert ("decided  a" in told, "decided  b" in told) == (False, True)  # the last three
     assert math.isnan(minimize(h, START, p, rng=0).fun)
