@@ -215,7 +215,7 @@ def _warnings(a: Audit) -> Iterator[str]:
         "do not improve on the one before: drop them, or refine the same gradient": [
             i for i in known[1:] if a.size[i] >= a.size[i - 1] > 0
         ],
-        "are no dearer than the one before: drop that one, it buys nothing": [
+        "cost no more than the one before: drop that one, it buys nothing": [
             i + 1 for i in np.flatnonzero(np.diff(a.price) <= 0)
         ],
         f"do not follow the law of the finer ones and are left out of the fit: start at "

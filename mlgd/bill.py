@@ -66,6 +66,7 @@ class Bill:
 
     def __init__(self, h: Hierarchy, max_cost: float | None = None):
         self.h, self.limit = h, math.inf if max_cost is None else positive("max_cost", max_cost)
+        self.most = self.limit * (1 + 1e-12)  # a sum of prices is rounded: a plan's own bound fits
         self.price = {k: float(h.cost(k)) for k in h.levels}
         self.accuracy = {k: float(h.accuracy(k)) for k in h.levels}
         self.total, self.counts = 0.0, {}  # {purpose: {level: evaluations}}
@@ -77,14 +78,14 @@ class Bill:
 
     def afford(self, price: float) -> None:
         """End the run here if that price would pass the budget."""
-        if self.total + price > self.limit:
-            why = f"the next evaluation would pass max_cost = {self.limit:g}"
-            raise Stop("budget", f"{why}: raise max_cost or eps")
+        if self.total + price > self.most:
+            paid = f"{self.total:g} is paid, and the next evaluations cost {price:g}"
+            raise Stop("budget", f"{paid}: max_cost = {self.limit:g} does not cover them")
 
     def value(self, k: int, y: np.ndarray, purpose: str = "steps", fresh: bool = True):
         """A_k(y), paid for and checked; if not `fresh` it is used before the next is bought."""
         price = self.price[k]
-        if self.total + price > self.limit:
+        if self.total + price > self.most:
             self.afford(price)
         if purpose not in self.counts:
             self.counts[purpose] = dict.fromkeys(self.price, 0)

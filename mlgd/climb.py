@@ -72,7 +72,7 @@ class Ascent:
     def __init__(self, bill: Bill, state: Climb, eps: float, radius: float):
         self.bill, self.s, self.radius = bill, state, radius
         self.hides = RIDGE * eps if radius < math.inf else 0.0
-        self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius**2
+        self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius / radius
         self.levels, self.top, self.exact = bill.h.levels, len(bill.h.levels) - 1, bill.h.exact
         self.price = [bill.price[k] for k in self.levels]
         self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
@@ -135,10 +135,10 @@ class Ascent:
 
     def worth(self, v: np.ndarray) -> float:
         """The loss that a gradient v means by the pairs; without the ridge."""
-        if not v.any() or not self.s.pairs:
+        step = inverse(self.s.pairs, v) if self.s.pairs else 0 * v
+        if not (gain := dot(v, step)) > 0:  # pairs of a flat region: rounding ate it
             return math.inf if v.any() else 0.0
-        step = inverse(self.s.pairs, v)
-        return max(dot(v, step) - self.ridge * dot(step, step), 0.0) / 2
+        return max(gain - self.ridge * dot(step, step), 0.0) / 2
 
     def falls(self) -> tuple[float, float]:
         """By what increments fall per level, and their cosine; one alone may keep its direction."""

@@ -59,7 +59,8 @@ class Hierarchy:
 
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
-        vars(self).update(levels=_integers(self.levels), accuracy=self.accuracy or dyadic)
+        accuracy = dyadic if self.accuracy is None else self.accuracy
+        vars(self).update(levels=_integers(self.levels), accuracy=accuracy)
         if not callable(self.cost):
             prices = by_level("price", self.cost, self.levels, every=True)
             vars(self).update(cost=prices.__getitem__)

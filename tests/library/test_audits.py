@@ -82,8 +82,8 @@ SAME = made(changed(HALVES, i5=HALVES[4] * 1.01), PRICES)
 CHEAP = made(HALVES, changed(PRICES, i4=PRICES[3]))
 WARNINGS = {  # the cause and its remedy
     "levels [5] do not improve on the one before: drop them": SAME,
-    "levels [4] are no dearer than the one before: drop": CHEAP,
-    "levels [1, 2, 3, 4, 5, 6, 7, 8, 9] are no dearer than": made(HALVES, [1.0] * 10),
+    "levels [4] cost no more than the one before: drop": CHEAP,
+    "levels [1, 2, 3, 4, 5, 6, 7, 8, 9] cost no more than": made(HALVES, [1.0] * 10),
     "no line carries the fit": made(NOISE, PRICES),
     "do not plan with gamma": made(NOISE, PRICES),
     "levels [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] are off by more than their declared accuracy": BOAST,

@@ -464,3 +464,9 @@ def test_nothing_is_evaluated_beyond_the_levels_the_plan_needs():
     _, p, h = setting()
     asked = [k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n]
     assert max(asked) == h.level_for(p.delta) < h.levels[-1]
+
+
+def test_a_budget_covers_what_it_covers_but_for_rounding():
+    h = Hierarchy(lambda k, y: y, [0.1], [0], exact=True)  # and 0.1 added twenty times is above 2
+    p = plan(Problem(beta=1, d0=1, gamma=3, c=1), 0.2, "fixed", on=h)
+    assert minimize(h, np.ones(1), p, max_cost=p.cost_bound).status == "done"
