@@ -255,12 +255,13 @@ def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, f
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
-def test_an_interrupt_reaches_the_caller_with_the_result_on_it(method):
+@pytest.mark.parametrize("calls", [25, 26, 27])
+def test_an_interrupt_reaches_the_caller_with_the_result_on_it(method, calls):
     case, p, h = setting(method)
     seen = []
     minimize(h, START, p, rng=4, callback=seen.append)
     with pytest.raises(KeyboardInterrupt) as caught:
-        minimize(failing(h, 25, KeyboardInterrupt), START, p, rng=4, loss=case.excess)
+        minimize(failing(h, calls, KeyboardInterrupt), START, p, rng=4, loss=case.excess)
     r = caught.value.result
     assert (r.status, r.success) == ("stopped", False)
     assert f"step {r.nit}" in r.message
@@ -433,6 +434,7 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     case, p, h = setting()
     r = minimize(h, START, p, rng=0, loss=case.excess)
     assert r.x is r.y
+    assert r.seconds > 0
     assert (r.fun, r.success, r.nit) == (case.excess(r.y), True, p.steps)
     rows = dict(line.split(maxsplit=1) for line in repr(r).splitlines()[1:4])
     assert rows["loss"] == f"{case.excess(START):.4g} at the start, {r.fun:.4g} at y"

@@ -53,6 +53,7 @@ def test_the_heat_source_keeps_its_declared_errors_and_halves_them():
     assert 0.49 < min(ratios) < max(ratios) < 0.56
     assert np.abs(heat.gradient(heat.minimizer)).max() < 1e-15
     assert heat.loss(heat.minimizer) == 0 < 100 * heat.eps == pytest.approx(heat.loss(heat.start))
+    assert heat.problem.gamma == 3
     laws = [h.cost(k) - (heat.problem.c / heat.errors[k]) ** 3 for k in h.levels]
     assert max(laws) == pytest.approx(0, abs=1e-6 * h.cost(h.levels[-1]))
 

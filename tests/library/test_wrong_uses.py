@@ -164,6 +164,7 @@ ROWS = [
     (run(how=None, eps=-0.1), "eps must be positive and finite; got -0.1"),
     (run(how=None, eps=math.nan), "eps must be positive and finite; got nan"),
     (run(how=None, eps=0.1, radius=0), "radius must be positive and finite; got 0"),
+    (run(how=None, max_cost=99.0, radius=1.0), "radius goes with eps, in a run without a plan"),
     (run(how=None, max_cost=1.0), "max_cost = 1 does not pay for one evaluation"),
     (run(y0=3.0), POINT),
     (run(y0=Y + 2j), "stack real and imaginary parts"),
