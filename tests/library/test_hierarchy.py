@@ -147,9 +147,7 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
 
 def test_a_value_is_a_copy():
     y = np.array([1.0, 2.0])
-    same = ladder(lambda k, y: y).value(1, y)
-    same += 1.0
-    assert y[0] == 1.0
+    assert not np.shares_memory(ladder(lambda k, y: y).value(1, y), y)
 
 
 def moves(k, y):
