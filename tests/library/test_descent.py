@@ -451,7 +451,7 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert math.isnan(minimize(h, START, p, rng=0).fun)
 
 
-# --- what is refused, and what is not asked ---
+# --- what is refused ---
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), np.full(4, np.nan), None, (1.0, np.zeros(4))])
@@ -460,15 +460,3 @@ def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
     for how in ({"plan": p}, {"eps": 0.1}):
         with pytest.raises(LevelError, match=r"level . returned"):
             minimize(replace(h, evaluate=lambda k, y: value), START, **how)
-
-
-def test_nothing_is_evaluated_beyond_the_levels_the_plan_needs():
-    _, p, h = setting()
-    asked = [k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n]
-    assert max(asked) == h.level_for(p.delta) < h.levels[-1]
-
-
-def test_a_budget_covers_what_it_covers_but_for_rounding():
-    h = Hierarchy(lambda k, y: y, [0.1], [0], exact=True)  # and 0.1 added twenty times is above 2
-    p = plan(Problem(beta=1, d0=1, gamma=3, c=1), 0.2, "fixed", on=h)
-    assert minimize(h, np.ones(1), p, max_cost=p.cost_bound).status == "done"
