@@ -89,7 +89,7 @@ def test_the_meter_charges_every_query_and_nothing_else():
     a = Adversary(0.01, 1.0, 1.0, 2.0, 1.0)
     k = a.blind_below
     a.loss(a.start), a.gradient(a.start), a.point(a.start), a.cost(k)
-    with pytest.raises(LevelError, match=r"points have shape \(3,\); got \(7,\): use .start"):
+    with pytest.raises(LevelError, match=r"^points have shape \(3,\); got \(7,\): use .start"):
         a.value(k, np.zeros(7))
     with pytest.raises(LevelError, match="is not one of"):
         a.value(k + 99, a.start)
