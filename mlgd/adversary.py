@@ -104,7 +104,7 @@ class Adversary(Hierarchy):
         return np.append(self.flatness * y[0] + self.sign * self.delta, self._slope(y[1:]))
 
     def loss(self, y: np.ndarray) -> float:
-        """The loss gap L(y) - L*."""
+        """The loss gap `L(y) - L*`."""
         v, z = y[0] - self.minimizer[0], np.asarray(y[1:], float)
         log_cosh = (np.logaddexp(z, -z) - math.log(2)).sum()
         base = self.mu / 2 * (z @ z) + (self.beta - self.mu) * log_cosh

@@ -38,7 +38,7 @@ def minimize(
 ) -> Result:
     """Run a plan; or, without one, go from coarse to fine until a loss of eps above the minimum.
 
-    Without a plan no constants are needed. `radius` is a bound on |y0 - y*|, if you have one.
+    Without a plan no constants are needed. `radius` is a bound on `|y0 - y*|`, if you have one.
     `result.estimate` is the loss that is believed, `result.decisions` says why, and
     `result.promise` is 'estimate', or 'none' where nothing could be judged.
 

@@ -41,8 +41,8 @@ class Hierarchy:
     (levels that sample freeze their sample). It may return anything that numpy reads, an array of
     numpy, JAX or torch, a list; it gets y read-only, and what it returns is copied. `cost` is a
     function of the level, a list in the order of the levels or a dict. `levels` are increasing
-    integers, mesh sizes too. `accuracy(k)` bounds ||A_k - f||; plans need it, and assume 2^-k where
-    it is not given. `exact` says that the finest level is the problem itself, f.
+    integers, mesh sizes too. `accuracy(k)` bounds `||A_k - f||`; plans need it, and assume 2^-k
+    where it is not given. `exact` says that the finest level is the problem itself, f.
 
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
     >>> h
@@ -142,7 +142,7 @@ class Hierarchy:
         return taken(self.evaluate, k, y)
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
-        """The increment A_k(y) - A_{k-}(y), k- the level before k; at the first A_k(y) itself."""
+        """The increment `A_k(y) - A_{k-}(y)`, k- the level before k; at the first A_k(y) itself."""
         fine, *coarse = (taken(self.evaluate, j, y) for j in reversed(self.pair(k)))
         return fine - coarse[0] if coarse else fine
 

@@ -200,7 +200,7 @@ Constants = namedtuple("Constants", "beta mu d0 took")
 
 
 def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
-    """beta, mu and |y0 - y*|, roughly: L-BFGS on the coarsest level, then Lanczos where it ends.
+    """beta, mu and `|y0 - y*|`, roughly: L-BFGS on the coarsest level, then Lanczos where it ends.
 
     mu is 0 where the smallest eigenvalue seen is not told from that.
 

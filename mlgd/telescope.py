@@ -71,7 +71,7 @@ class Telescope:
         return self.h.value(self.levels[-1], y)
 
     def variance(self, y: np.ndarray) -> float:
-        """The exact variance E||f~ - E f~||^2, the sum of (1/p_k - 1) ||A_k - A_{k-}||^2."""
+        """The exact variance `E||f~ - E f~||^2`, the sum of `(1/p_k - 1) ||A_k - A_{k-}||^2`."""
         free = [(k, q) for k, q in zip(self.levels, self.p.tolist(), strict=True) if q < 1]
         return float(sum((1 / q - 1) * float(np.sum(self.h.step(k, y) ** 2)) for k, q in free))
 
@@ -148,9 +148,9 @@ class Telescope:
         """The cheapest levels and probabilities with mean the last level given and variance at
         most sigma^2; what is least is `expected_cost()`, that is what `draw` charges.
 
-        `increments` are the norms ||A_k - A_{k-}|| of the first levels, in their order (the first
+        `increments` are the norms `||A_k - A_{k-}||` of the first levels, in their order (the first
         is not used: the coarsest level kept is drawn always), and a difference across levels left
-        out is bounded by their sum; or a square array of all norms ||A_j - A_i||.
+        out is bounded by their sum; or a square array of all norms `||A_j - A_i||`.
 
         >>> h = Hierarchy(lambda k, y: y, cost=lambda k: 2.0**k, levels=range(1, 7))
         >>> t = Telescope.cheapest(h, 1 / 16, [3 * 2.0**-k for k in range(1, 7)])

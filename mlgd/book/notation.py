@@ -2,8 +2,7 @@
 
 `Author` prints an expression as one writes it by hand. In the build the first formula of a page
 that is nothing but a listed symbol says on a hover what it means. `notation.md` lists the symbols
-in tables: first cells [$\\beta$]{#sym-beta}, second their meaning. Docstrings are plain text: for
-the reference page their asterisks and bars are no markup.
+in tables: first cells [$\\beta$]{#sym-beta}, second their meaning.
 """
 
 import re
@@ -194,19 +193,7 @@ def explain(app, doctree, docname: str) -> None:
             formula.replace_self([marks[0], formula.deepcopy(), marks[1]])
 
 
-def unmarked(app, what, name, thing, options, lines: list[str]) -> None:
-    """A docstring's prose as plain text: `code` stays code, other marks are letters."""
-    example = False
-    for i, line in enumerate(lines):
-        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
-        if not example:
-            parts = re.split(r"`([^`]+)`", line)
-            parts[::2] = [re.sub(r"([*|_\\])", r"\\\1", part) for part in parts[::2]]
-            lines[i] = "".join(f"``{p}``" if j % 2 else p for j, p in enumerate(parts))
-
-
 def setup(app) -> dict:
     """For Sphinx."""
     app.connect("doctree-resolved", explain)
-    app.connect("autodoc-process-docstring", unmarked)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

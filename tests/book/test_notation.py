@@ -5,7 +5,7 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from mlgd.book.notation import listed, plain, unmarked
+from mlgd.book.notation import listed, plain
 
 
 def test_every_row_of_the_list_has_a_meaning(book):
@@ -16,12 +16,6 @@ def test_every_row_of_the_list_has_a_meaning(book):
     assert known["A_k"].startswith("the algorithm at level k: within 2^(-k) of f, at a price")
     assert known[plain(r"\varepsilon")] == known[plain(r"\eps")]
     assert known[plain("d_{0}")] == known[plain("d_0")]
-
-
-def test_a_docstring_is_plain_text_but_for_code_and_examples():
-    lines = ["y* and |A_k| of `evaluate`", "", ">>> 2 * 3", "a_b", "", "x_"]
-    unmarked(None, "", "", None, None, lines)
-    assert lines == [r"y\* and \|A\_k\| of ``evaluate``", "", ">>> 2 * 3", "a_b", "", r"x\_"]
 
 
 @pytest.mark.built
