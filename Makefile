@@ -30,7 +30,7 @@ help: ## list the targets
 book: $(PAGES) ## build the book from the committed outputs and print the page to open
 	@echo "The book is built. Open $(CURDIR)/$(PAGES)"
 
-pdf: $(PAGES) ## print the built book as one PDF, _build/book.pdf, with the system's Chromium (a few minutes)
+pdf: $(READY) ## print the book as one PDF, _build/book.pdf, with the system's Chromium (a few minutes)
 	@$(BIN)/python -m mlgd.book.chapters pdf
 
 test: $(PAGES) ## everything: linter, unit tests, every chapter executed and compared, the book's own tests

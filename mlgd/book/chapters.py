@@ -1,7 +1,7 @@
 """Execute the chapters in place, or print the book: what the Makefile calls.
 
     python -m mlgd.book.chapters run [NAME ...]  execute chapters in fresh kernels, store outputs
-    python -m mlgd.book.chapters pdf             print the built book as _build/book.pdf
+    python -m mlgd.book.chapters pdf             print the book as _build/book.pdf
 
 A chapter is a story, `oracle`, or the audit beside it, `audit/oracle`. Outputs are stored in a
 normal form that leaves nothing in a notebook that changes by itself (no timings, no editor's
@@ -10,17 +10,16 @@ metadata, no version of the kernel), so that a second run leaves the work tree a
 
 import re
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
 
 import nbformat
 import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
-from tqdm import tqdm
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -135,45 +134,31 @@ def run(names: list[str]) -> None:
         print(f"{execute(BOOK / f'{name}.ipynb'):.0f} s", flush=True)
 
 
-def pdf(built: Path) -> Path:
-    """Print the built pages, in the order of the contents, as one PDF; links lead within it."""
-    from bs4 import BeautifulSoup
+def pdf() -> Path:
+    """Build the book as one page and print that with the system's Chromium; links lead within."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         raise BookError(f"make pdf needs a browser ({', '.join(BROWSERS)}) and found none.")
-    names = contents(BOOK.parent / "_toc.yml")
-    whole = BeautifulSoup((built / f"{names[0]}.html").read_text(encoding="utf-8"), "html.parser")
-    shell, goal = whole.select_one("article.bd-article"), built.parent / "book.pdf"
-    shell.clear()
-    for name in tqdm(names, desc="pages"):
-        page = BeautifulSoup((built / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        article = page.select_one("article.bd-article").extract()
-        for tag in article.select("[id]"):
-            tag["id"] = f"{name}/{tag['id']}"
-        for tag in article.select("a[href], img[src]"):
-            key = "href" if tag.name == "a" else "src"
-            goes = urlsplit(urljoin(f"{name}.html", tag[key]))
-            home = goes.path.removesuffix(".html")
-            if home in names:
-                tag[key] = f"#{home}/{goes.fragment}".rstrip("/")
-            elif not goes.scheme:
-                tag[key] = f"../{goes.path}"  # from book/whole.html
-        article["id"], article.name = name, "section"
-        shell.append(article)
-    copy = built / "book" / "whole.html"
-    copy.write_text(str(whole), encoding="utf-8")
+    built, goal = BOOK.parent / "_build" / "single", BOOK.parent / "_build" / "book.pdf"
+    print("[1/3] all pages as one ...", flush=True)
+    build = [Path(sys.executable).with_name("jupyter-book"), "build", BOOK.parent, "--quiet"]
+    subprocess.run([*build, "--path-output", built, "--builder", "singlehtml"], check=True)
+    pages = built / "_build" / "singlehtml"
+    text = (pages / "book" / "index.html").read_text(encoding="utf-8")
+    whole = pages / "whole.html"  # its images and scripts are named from here
+    whole.write_text(re.sub(r"""(href=["'])[\w./]+\.html#""", r"\1#", text), encoding="utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page()
         page.set_default_timeout(600_000)
-        page.goto(copy.as_uri())
-        print("typesetting the formulas (a minute or two) ...", flush=True)
+        print("[2/3] the formulas, typeset (a minute or two) ...", flush=True)
+        page.goto(whole.as_uri())
         page.evaluate("MathJax.startup.promise.then(() => true)")
+        print("[3/3] printed ...", flush=True)
         page.pdf(path=goal, format="A4", print_background=True, scale=0.9)
         browser.close()
-    copy.unlink()
     return goal
 
 
@@ -184,7 +169,7 @@ def main(arguments: list[str]) -> int:
             case ["run", *names]:
                 run(names)
             case ["pdf"]:
-                print(f"The book is printed: {pdf(BOOK.parent / '_build' / 'html')}")
+                print(f"The book is printed: {pdf()}")
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2
