@@ -75,6 +75,7 @@ def in_digits(bill, stage, curvature) -> list[list]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_jump_process_has_the_mean_loss_of_its_runs():
     problem, time = Problem(beta=4.0, mu=1.0, d0=1.0, gamma=3.0, c=0.13), 4.0
     h = biased(lambda y: y, 3.0, 0.13, range(1, 6), alternate=True)
@@ -116,6 +117,7 @@ def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
         assert (inner.max(axis=1) <= ends.max(axis=1) * (1 + 1e-6)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0])
 def test_the_repaired_proposition_reaches_its_target(gamma):
     curvature, eps, start = np.array([1.0, 4.0]), 0.05, np.array([0.6, 0.8])

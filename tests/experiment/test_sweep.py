@@ -76,6 +76,7 @@ def test_bad_sizes_are_refused_at_once(sizes, words):
         Protocol(**sizes)
 
 
+@pytest.mark.slow
 def test_same_numbers_on_every_executor(tiny):
     assert same(sweep(TINY, Backwards()), tiny)
     with ThreadPoolExecutor(3) as threads:
