@@ -223,22 +223,22 @@ def refuted(
     _sound(verdict in ("repaired", "fails") and relation in SIGNS, f"{verdict!r}, {relation!r}?")
     (a, b), sign = _there(at, lhs, rhs), SIGNS[relation]
     _need(not _true(a, relation, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
-    begin = f"At {_point(at)}: " if at else "Computed: "
-    against = [f"{begin}${tex(a)}$ on the left, ${tex(b)}$ on the right.", *_mends(repair, at)]
+    begin = f"At {_point(at)}" if at else "Computed,"
+    begin += f" the left side is ${tex(a)}$, the right side ${tex(b)}$."
     made = _check(rows, repair.kind, verdict, words, (f"{tex(lhs)}{sign} {tex(rhs)}",))
     _sound({*made.rows} & {*repair.rows}, f"{rows}: the repair is one of {repair.rows}")
-    return replace(made, against=tuple(against), repair=repair)
+    return replace(made, against=(begin, *_mends(repair, at)), repair=repair)
 
 
 def _mends(repair: Check, at: Mapping) -> list[str]:
     """What a repair says of the counterexample: hypotheses that it lacks, else both sides there."""
-    lacks = {g: v for g in repair.given for v in _there(at, g) if v < 0}
+    lacks = [(tex(g), tex(v)) for g in repair.given for v in _there(at, g) if v < 0]
     if lacks:
-        return [rf"It lacks ${tex(g)}\ge 0$, which is ${tex(v)}$ there." for g, v in lacks.items()]
+        return [rf"The repair assumes ${g}\ge 0$; here the left side is ${v}$." for g, v in lacks]
     sides = [(_there(at, left, right), sign) for left, sign, right in repair.sides if at]
     _need(all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}")
-    said = [tex(v[0]) + f"{SIGNS[s]} {tex(v[1])}" * (s != "=") for v, s in sides if v]
-    return [f"The repair there: ${'$, $'.join(said)}$."] * bool(said)
+    said = [f"{tex(v[0])}{SIGNS[s]} {tex(v[1])}" for v, s in sides if v]
+    return [f"At the same point the repair reads ${'$, $'.join(said)}$."] * bool(said)
 
 
 def group(title: str, *checks: Check) -> Group:

@@ -263,7 +263,7 @@ def prices(heat: HeatSource) -> Iterator[tuple[str, str, float]]:
         return plan(problem, heat.eps, method, on=h).expected_cost
 
     fixed = plan(convex, heat.eps, "fixed", on=h)
-    yield "", "one gradient, as accurate as the proofs need it", h.cost(h.level_for(fixed.delta))
+    yield "", "one gradient at the plan's level", h.cost(h.level_for(fixed.delta))
     yield "", "descent on one fixed level", fixed.expected_cost
     yield "convex", "a random telescope for the gradient", planned(convex, "multilevel")
     yield "strongly_convex", "the same, told of strong convexity", planned(p, "multilevel")
