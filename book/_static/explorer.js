@@ -74,26 +74,33 @@
 
   const SLIDERS = [
     ["gamma", "rate γ", 0.5, 8, 0.1, 3, (x) => x],
-    ["kappa", "conditioning κ (largest: convex only)", 0, 6.1, 0.1, 2, (x) => (x > 6.05 ? Infinity : 10 ** x)],
+    ["kappa", "condition number κ (∞: convex only)", 0, 6.1, 0.1, 2, (x) => (x > 6.05 ? Infinity : 10 ** x)],
     ["eps", "target ε (finer to the right)", 0, 5, 0.1, 2, (x) => 10 ** -x],
     ["first", "coarsest level", -3, 6, 1, 1, (x) => x],
   ];
   const LOOK = { multilevel: ["#0072B2", ""], fixed: ["#6B6B6B", "6 3"], accelerated: ["#D55E00", "2 2"],
     scheduled: ["#009E73", "8 2 2 2"], "lower bound": ["currentColor", "1 4"] };
   const short = (x) => (x === Infinity ? "∞" : Number(x.toPrecision(3)).toString());
+  // numbers as the book writes them: 0.007, 320, 3.2·10⁴, 10⁻⁵
+  const power = (d) => "10" + String(d).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
+  const written = (x) => {
+    const [digits, d] = x.toExponential(1).split("e");
+    return d > -5 && d < 4 ? Number(x.toPrecision(2)).toString() : `${digits}·${power(Number(d))}`;
+  };
 
   // prices over the target, one curve per method; the reader's target, and the cheapest method on it
   function curves(P, eps, width) {
-    const left = 48, H = 300, targets = [...Array(21).keys()].map((i) => 10 ** (-i / 4)), best = compare(P, eps)[0];
+    const left = 62, H = 300, targets = [...Array(21).keys()].map((i) => 10 ** (-i / 4)), best = compare(P, eps)[0];
     const rows = targets.map((t) => [...compare(P, t), { method: "lower bound", cost: bound(P, t) }]);
     const logs = rows.flat().map((r) => Math.log10(r.cost)).filter(Number.isFinite);
     const low = Math.floor(Math.min(...logs)), high = Math.ceil(Math.max(...logs));
     const x = (t) => left - (Math.log10(t) / 5) * (width - left - 12);
     const y = (c) => 10 + ((high - Math.log10(c)) / (high - low)) * (H - 60);
-    let svg = `<text x="${(left + width) / 2}" y="${H - 16}" text-anchor="middle">target ε</text>`;
+    let svg = `<text x="${(left + width) / 2}" y="${H - 16}" text-anchor="middle">target ε, finer to the right</text>
+      <text transform="translate(12 ${H / 2 - 20}) rotate(-90)" text-anchor="middle">price, in gradients of accuracy one</text>`;
     for (let d = low; d <= high; d += Math.ceil((high - low) / 6)) svg += `<path d="M${left} ${y(10 ** d)}H${width - 12}"
-      stroke="currentColor" stroke-opacity="0.2"/><text x="${left - 6}" y="${y(10 ** d) + 4}" text-anchor="end">1e${d}</text>`;
-    for (let d = 0; d <= 5; d++) svg += `<text x="${x(10 ** -d)}" y="${H - 33}" text-anchor="middle">1e-${d}</text>`;
+      stroke="currentColor" stroke-opacity="0.2"/><text x="${left - 6}" y="${y(10 ** d) + 4}" text-anchor="end">${d ? power(d) : 1}</text>`;
+    for (let d = 0; d <= 5; d++) svg += `<text x="${x(10 ** -d)}" y="${H - 33}" text-anchor="middle">${d ? power(-d) : 1}</text>`;
     for (const m of Object.keys(LOOK)) {
       const points = rows.map((row, i) => [targets[i], row.find((r) => r.method === m)?.cost]).filter(([, c]) => c > 0);
       svg += `<polyline data-curve="${m}" points="${points.map(([t, c]) => `${x(t).toFixed(1)},${y(c).toFixed(1)}`).join(" ")}"
@@ -122,7 +129,7 @@
       const rows = [...compare(P, v.eps), { method: "lower bound", cost: bound(P, v.eps) }].map(({ method, cost }) =>
         `<tr data-method="${method}" data-cost="${cost.toPrecision(12)}"><td><svg width="40" height="8"><path d="M0 4H40"
         stroke="${LOOK[method][0]}" stroke-width="3" stroke-dasharray="${LOOK[method][1]}"/></svg></td><th>${method}</th>
-        <td>${Number.isNaN(cost) ? "none for so large a target" : cost.toExponential(2)}</td></tr>`);
+        <td>${Number.isNaN(cost) ? "none for so large a target" : written(cost)}</td></tr>`);
       root.lastElementChild.innerHTML = `<p data-leaf="${leaf.leaf}"><b>Use ${leaf.leaf}.</b> ${words}</p>` +
         curves(P, v.eps, width) + `<table><thead><tr><th></th><th>with a proof</th><th>price</th></tr></thead>${rows.join("")}</table>`;
     }
