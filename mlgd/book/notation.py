@@ -8,7 +8,6 @@ in tables: first cells [$\\beta$]{#sym-beta}, second their meaning.
 import re
 from html import escape
 from pathlib import Path
-from unicodedata import lookup
 
 import sympy as sp
 from sympy.codegen.cfunctions import log2
@@ -19,8 +18,8 @@ ROW = re.compile(r"^\| \[([^\]]+)\]\{#sym-[\w-]+\} \| (.*?) \|", re.M)
 LETTERS = r"C_{\gamma} \kappa \beta \eta \mu \varepsilon c".split()  # the first in a product
 BARE = re.compile(r"\d+|\\frac(\{([^{}]|\{([^{}]|\{[^{}]*\})*\})*\}){2}")  # after a logarithm
 TALL = re.compile(r"\\(frac|sum|int|prod)|^e\^")
-SIGNS = {"Loss": "ℒ", "R": "ℝ", "nabla": "∇", "le": "≤", "to": "→", "eps": "ε", "ast": "*"}
-SIGNS |= {"asymp": "≍", "Lambda": "Λ"}
+NAMES = "Loss R nabla le to eps ast asymp Lambda Theta beta gamma delta eta mu sigma"
+SIGNS = dict(zip(NAMES.split(), "ℒ ℝ ∇ ≤ → ε * ≍ Λ Θ β γ δ η μ σ".split(), strict=True))  # titles
 LOCAL = ("notation", "without_convexity")  # pages whose letters have meanings of their own
 HALF, ONE = sp.Rational(1, 2), sp.Integer(1)
 
@@ -155,16 +154,8 @@ def plain(tex: str) -> str:
 
 def spoken(text: str) -> str:
     """A meaning as a title can show it: letters and signs in place of LaTeX, no links."""
-
-    def letter(name: re.Match) -> str:
-        case = "CAPITAL" if name[1][0].isupper() else "SMALL"
-        try:
-            return SIGNS.get(name[1]) or lookup(f"GREEK {case} LETTER {name[1].upper()}")
-        except KeyError:
-            return ""  # an accent
-
     text = re.sub(r"\{doc\}`(\w+)`", lambda page: page[1].replace("_", " "), text)
-    text = re.sub(r"\\([A-Za-z]+)", letter, re.sub(r"[$`]|\\,", "", text))
+    text = re.sub(r"\\([A-Za-z]+)", lambda name: SIGNS[name[1]], re.sub(r"[$`]|\\,", "", text))
     return re.sub(r"([_^])\{([^}]*)\}", r"\1(\2)", text)
 
 
