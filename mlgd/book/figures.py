@@ -1,6 +1,6 @@
 """Figures: one palette, one style, pieces that pages draw with, and the experiment's long figures.
 
-Every figure is drawn inside ``with plots.style():``, so that it looks the same on every page:
+Every figure is drawn inside `loglog`, `pair` or `style`, so that it looks the same on every page:
 colours that survive grey printing and colour-blind readers, a white ground that book.css turns
 dark on a dark page, and PNG bytes that do not change when nothing changed.
 """
@@ -13,7 +13,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mlgd.experiment.frontier import across_seeds
@@ -46,23 +45,29 @@ def logs(ax: Axes, x: str, y: str, title: str = "") -> None:
     ax.set(xscale="log", yscale="log", xlabel=x, ylabel=y, title=title)
 
 
-def loglog(x: str, y: str, figsize: tuple[float, float] | None = None) -> tuple[Figure, Axes]:
-    """A figure with one pair of labelled log-log axes; call it inside ``style()``."""
-    figure, ax = plt.subplots(figsize=figsize, layout="constrained")
-    logs(ax, x, y)
-    return figure, ax
+@contextmanager
+def loglog(x: str, y: str, figsize: tuple[float, float] | None = None) -> Iterator[Axes]:
+    """One pair of labelled log-log axes in the book's style, shown at the end."""
+    with style():
+        _, ax = plt.subplots(figsize=figsize, layout="constrained")
+        logs(ax, x, y)
+        yield ax
+        plt.show()
 
 
-def panels(height: float = 3.8, width: float = 10.0) -> tuple[Axes, Axes]:
+@contextmanager
+def pair(height: float = 3.8, width: float = 10.0) -> Iterator[tuple[Axes, Axes]]:
     """Two axes side by side, each in its own half of the picture, so that a phone can stack them.
 
-    The cell's metadata gives the image the class `mlgd-panels`; call it inside ``style()``.
+    The cell's metadata gives the image the class `mlgd-panels`; shown at the end.
     """
-    figure = plt.figure(figsize=(width, height), layout="constrained")
-    left, right = figure.subfigures(1, 2)
-    frame = plt.Rectangle((0, 0), 1, 1, transform=figure.transFigure, fill=False, linewidth=0)
-    figure.add_artist(frame)  # notebooks crop to what is drawn: nothing may move the middle
-    return left.subplots(), right.subplots()
+    with style():
+        figure = plt.figure(figsize=(width, height), layout="constrained")
+        left, right = figure.subfigures(1, 2)
+        frame = plt.Rectangle((0, 0), 1, 1, transform=figure.transFigure, fill=False, linewidth=0)
+        figure.add_artist(frame)  # notebooks crop to what is drawn: nothing may move the middle
+        yield left.subplots(), right.subplots()
+        plt.show()
 
 
 def slope(
@@ -83,14 +88,6 @@ METHODS = {  # label, colour, line, marker
     "exact": ("multilevel, exact", BLUE, "-", "o"),
     "krylov": ("conjugate gradients", PURPLE, ":", ""),
 }
-
-
-@contextmanager
-def pair(height: float = 3.8) -> Iterator[tuple[Axes, Axes]]:
-    """Two panels in the book's style, shown at the end."""
-    with style():
-        yield panels(height, 10.5)
-        plt.show()
 
 
 def target_axis(ax: Axes, last: float) -> None:  # tight targets to the right

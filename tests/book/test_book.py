@@ -74,7 +74,7 @@ def test_unreadable_or_missing_notebook_is_one_sentence(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_second_run_changes_nothing(tmp_path):
-    figure = "from mlgd.book import figures\nfigures.loglog('x', 'y')\nfigures.plt.show()"
+    figure = "from mlgd.book import figures\nwith figures.loglog('x', 'y'):\n    pass"
     path = write(tiny("print(6 * 7)", figure), tmp_path)
     execute(path)
     once = path.read_bytes()

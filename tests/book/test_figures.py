@@ -38,8 +38,7 @@ def test_lines_differ_without_colour():
 
 
 def test_slope_is_the_power_law():
-    with plots.style():
-        _, ax = plots.loglog("x", "y")
+    with plots.loglog("x", "y") as ax:
         plots.slope(ax, [1.0, 10.0, 100.0], 5.0, -2.0, "minus two")
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [5.0, 0.05, 0.0005])
     assert (ax.get_xscale(), ax.get_yscale(), ax.get_xlabel()) == ("log", "log", "x")
@@ -47,8 +46,7 @@ def test_slope_is_the_power_law():
 
 def test_two_panels_fill_half_a_picture_each():
     """A phone shows the picture twice, half of it each time: nothing may reach over the middle."""
-    with plots.style():
-        left, right = plots.panels()
+    with plots.pair() as (left, right):
         for ax in (left, right):
             ax.set(ylabel="a long label", title="a title that is not too long")
         figure = left.figure.figure
