@@ -1,12 +1,13 @@
 """Minimize without constants: from coarse to fine, with fine gradients on coarse curvature.
 
 1. Two evaluations at the start tell whether a level repeats itself. Solve the coarsest by L-BFGS.
-2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; where a coarser
-   level is much cheaper, Lanczos on its differences, from that gradient, gives pairs beforehand.
+2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; as far as half
+   of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
 4. A level is solved until what is left counts little beside its tail, whatever eps is. *done* needs
-   increments that fall; a cheap next level is asked, and Lanczos: pairs see only where steps led.
+   increments that fall. Before it is said or a dear level bought, they are taken anew, all at the
+   point reached, and weighed by Lanczos: pairs see only where steps led.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
@@ -25,14 +26,14 @@ from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
-LEFT = 0.25  # of the tail (of the first increment): more is worth a step before the next level
-LAST = 0.1  # of eps: what may be left where no level comes after; and no smaller loss is told
-SHARE = 0.5  # of a gradient: what products for one step may cost; more of them for better steps
-CHECK, DOUBT = 0.3, 10.0  # of what was paid: for a last look; of what is seen left: what may be
+LEFT = 0.25  # of the tail (of the first increment): more is worth a step; of eps: less is not told
+LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
+SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
 SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
 PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
-PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
-NEAR = 10.0  # times the aim: a tail below that is worth finer curvature for two more gradients
+TELL = 4  # steps, at least, for their gains to tell what is left
+PRODUCTS, LEAST = 120, 8  # per look, at most (for condition numbers of 1e4) and before *done*
+NEAR = 10.0  # times the aim: a tail below that is worth a gradient's price to weigh it better
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: what a radius may hide; errors, which have the rest, weigh as its inverse
 REPEATS = 1e-6  # of a gradient: what sums in another order change
@@ -48,12 +49,11 @@ class Climb(State):
     pairs: list = field(default_factory=list)  # of L-BFGS and Lanczos, kept across levels
     increments: list = field(default_factory=list)  # [vector, the loss that it is worth]
     sizes: list = field(default_factory=list)  # of gradients, at arrival and after each step here
-    known: dict = field(default_factory=dict)  # at y: values by rank, "rank" of Lanczos, increment
+    known: dict = field(default_factory=dict)  # at y: values by rank, "rank" of Lanczos, "judged"
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = 40  # that the last look took
     fresh: float = 0.0  # the share of an error's square that is another one at every point
     stuck: bool = False  # no step on this level helps any more
-    doubted: int = -1  # the rank at which Lanczos was asked whether all is done
 
 
 def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> Iterator[None]:
@@ -100,20 +100,20 @@ class Ascent:
         x.flags.writeable = False
         self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g}
 
-    def affordable(self, limit: float) -> int | None:
-        """The finest rank whose products cost no more than the limit."""
-        s = self.s
-        fits = [j for j in range(s.base, s.level + 1) if s.products * self.price[j] <= limit]
+    def affordable(self, limit: float | None = None) -> int | None:
+        """The finest rank below whose products cost at most the limit, or what curvature may."""
+        s, spent = self.s, self.bill.paid["cost_by_purpose"].get("curvature", 0.0)
+        limit = SHARE * (self.bill.total - spent) - spent if limit is None else limit
+        fits = [j for j in range(s.base, s.level) if s.products * self.price[j] <= limit]
         return max(fits) if fits and norm(s.y - s.start) else None
 
-    def look(self, v: np.ndarray, j: int, most: float = PRODUCTS) -> None:
+    def look(self, v: np.ndarray, j: int, most: int = PRODUCTS) -> None:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
         s = self.s
-        s.known |= {"rank": j} if v is s.gradient else {}
         f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
         far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
-        found = curvature(f, s.y, at, v, far, min(int(most), PRODUCTS), rng)
-        s.products = found.nodes.size + 6
+        found = curvature(f, s.y, at, v, far, most, rng)
+        s.products, s.known["rank"] = found.nodes.size + 6, j
         drift = self.drift(j, found) if j < s.level else 0.0
         floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], 1e-150)
         place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
@@ -142,7 +142,7 @@ class Ascent:
 
     def falls(self) -> tuple[float, float]:
         """By what increments fall per level, and their cosine; one alone may keep its direction."""
-        last = [d for d, _ in self.s.increments[-4:] if d.any()]
+        last = [d for d, _ in self.s.increments[-3:] if d.any()]
         sizes = [norm(d) for d in last]
         ratios = [min(b / a, 0.95) for a, b in pairwise(sizes)] or [0.5]
         r = max(math.prod(ratios) ** (1 / len(ratios)), ratios[-1] / 2, 0.5 / len(ratios))
@@ -165,7 +165,7 @@ class Ascent:
         """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
         s, steps = self.s, len(self.s.sizes) - 1
         left = self.worth(s.gradient)
-        if "rank" in s.known or steps < 4:
+        if "rank" in s.known or steps < TELL:
             jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
             return max(left - jumps, jumps / max(steps, 1))  # seen here, and where steps were made
         gains, n = [product / 2 for *_, product in s.pairs[-steps:]], max(2, steps // 4)
@@ -173,10 +173,10 @@ class Ascent:
         rate = min(late / early, 0.9) if early else 0.9
         return max(left, late * rate / (1 - rate))
 
-    def whole(self, doubt: float = 1.0) -> float:
+    def whole(self) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
         far = norm(self.s.y - self.s.start) > 2 * self.radius  # no minimizer is there
-        now, tail = math.inf if far else doubt * self.now(), self.tail()
+        now, tail = math.inf if far else self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
         return now + tail + 2 * max(self.falls()[1], 0.0) * both
 
@@ -194,10 +194,10 @@ class Ascent:
         """Whether what is left on this level counts little."""
         s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
         if not s.level or not tail:
-            first = norm(s.increments[0][0]) if not s.level and self.top else 0.0
-            return now <= LAST * self.eps or norm(s.gradient) <= LEFT * first
+            first = self.worth(s.increments[0][0]) if not s.level and self.top else 0.0
+            return now <= LAST * self.eps or (now < LEFT * first and len(s.sizes) > TELL)
         if tail <= 0.95 * aim:
-            return self.whole(1.0 if s.fresh or self.ridge else DOUBT) <= aim
+            return self.whole() <= aim
         return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
 
     def step(self) -> bool:
@@ -221,56 +221,54 @@ class Ascent:
                 self.look(s.gradient, j)
                 if self.now() > SLOW * before and not s.fresh:  # that curvature misled
                     s.stuck = i < self.top and self.tail() > max(self.aims[i], self.now() / 4)
-                    if not s.stuck:
-                        s.base = min(j + 1, i)
-                        if s.base < i:
-                            self.look(s.gradient, s.base)
+                    s.base = min(j + 1, i)
             s.estimate = self.whole()
         return True
 
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, limit = self.whole(), CHECK * self.bill.total
-        if i and self.expensive[i] and "increment" not in s.known:  # at y, before that is bought
-            saved = limit if s.estimate <= self.aims[i] else 2 * self.price[i]
-            near = self.tail() < NEAR * self.aims[i]
-            return self.view(self.affordable(saved) if near else s.known.get("rank"), left=False)
-        seen = s.pairs or (self.exact and not s.gradient.any())
+        s.estimate, dear = self.whole(), self.expensive[i]
+        seen = s.pairs or not s.gradient.any()
         # as long as increments grow, levels may agree because all of them are blind
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
-        if seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]:
-            if not (last or self.expensive[i] or len(s.sizes) < 2) and self.price[i + 1] <= limit:
-                return self.up()  # does the next level agree?
-            unseen = s.doubted < i and "rank" not in s.known and norm(s.y - s.start)
-            if self.tail() and s.gradient.any() and unseen:
-                s.doubted, j = i, self.affordable(limit) or min(s.base, i)
-                return self.view(j, max(8, limit / self.price[j]))
-            return self.end("done")
-        return self.end("missed" if self.eps else "done") if last else self.up()
+        done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
+        blind = done and "rank" not in s.known and norm(s.y - s.start) > 0
+        if i and (blind or ((done or dear) and "judged" not in s.known)):
+            limit = self.price[i] * (self.tail() < NEAR * self.aims[i]) if dear else None
+            j = self.affordable(limit) if dear or blind else None
+            short = blind and j is None
+            return self.view(min(s.base, i) if short else j, LEAST if short else PRODUCTS)
+        lost = i > 1 and not s.pairs and s.gradient.any()  # three levels, and none curves upwards
+        end = "done" if done or not self.eps else "missed"
+        return self.end(end) if done or last or lost else self.up()
 
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""
-        s, i, x, steps = self.s, self.s.level + 1, self.s.y, len(self.s.sizes) - 1
+        s, i, x = self.s, self.s.level + 1, self.s.y
         while (there := self.tried(i, x)) is None and norm(x - s.y) < 0.9 * norm(s.y - s.start):
             x = (s.start + x) / 2
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
         self.move(x, self.value(i, x) if there is None else there)
         s.known |= known
-        j = self.affordable(max(SHARE, steps / 4 - 1) * self.price[i])  # or what L-BFGS took
-        return self.view(None if j == i or not s.gradient.any() else j)
+        return self.view(self.affordable(), arrived=True)
 
-    def view(self, j: int | None, most: float = PRODUCTS, left: bool = True) -> bool:
+    def view(self, j: int | None, most: int = PRODUCTS, arrived: bool = False) -> bool:
         """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
-        s, d = self.s, self.s.gradient - self.at(self.s.level - 1)
-        s.sizes = [norm(s.gradient)] if left else s.sizes
+        s, i, before = self.s, self.s.level, max(self.s.level - (1 if arrived else 3), 0)
+        s.sizes = [norm(s.gradient)] if arrived else s.sizes
         s.stuck = s.stuck and len(s.sizes) > PLATEAU
-        s.increments[s.level - 1 :], s.known["increment"] = [[d, 0.0]], True
-        if j is not None and d.any():
-            self.look(d, j, most)
+        try:
+            s.increments[before:] = [[self.at(k + 1) - self.at(k), 0.0] for k in range(before, i)]
+        except LevelError:  # a coarser level has no value here
+            if arrived:
+                raise
+        d = s.increments[-1][0]
+        v = s.gradient if arrived else d if "rank" in s.known else d + s.gradient
+        if j is not None and v.any():
+            self.look(v, j, most)
+        s.known |= {} if arrived and j is None else {"judged": True}
         s.increments[-1][1] = self.worth(d)
-        if j is not None and left:
-            self.look(s.gradient, j, most)
         by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
         k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"
         s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
@@ -281,14 +279,16 @@ class Ascent:
         s, k, moved = self.s, self.levels[self.s.level], self.s.y - self.s.start
         differ, eps = [d.any() for d, _ in s.increments[: s.level]], self.eps + self.hides
         doubts = {  # the first that holds
-            "nothing was seen to curve upwards: no minimizer is in sight": not s.pairs,
+            "no gradient at the start, maybe a minimizer": not (moved.any() or s.gradient.any()),
+            "the way is longer than twice the radius": norm(moved) > 2 * self.radius,
+            "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
             "levels repeat one another": not all(differ[-2:]),
             "fewer than three levels differ": s.level < 2 and not self.exact,
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
-        s.status, s.estimate = status, max(s.estimate, LAST * self.eps) + self.hides
+        s.status, s.estimate = status, max(s.estimate, LEFT * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
-        within = f", within {self.radius:g} of the start" if self.hides else ""
+        within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
         s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
         if status == "missed":
             word = "is" if s.estimate > eps else "may be"  # estimates are off by a factor

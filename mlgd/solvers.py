@@ -1,7 +1,6 @@
 """Solvers on one level, from gradients alone: L-BFGS that keeps its pairs; curvature by Lanczos.
 
-A level is a gradient without a loss, so that a line search can look at slopes only. `f` is any
-gradient: a level, or a level tilted by a correction; None is its answer outside of its domain.
+Without a loss a line search looks at slopes. `f` is any gradient: None outside of its domain.
 """
 
 import math
@@ -19,7 +18,7 @@ STEEP, PAST = 0.9, 0.8  # of the first slope: a step ends above -0.9 and not abo
 TRIES = 14  # evaluations in one line search
 FURTHER = 2  # times that a search with curvature known goes further; no minimizer is beyond
 FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told from zero
-AGREE = 1e-4  # of a difference: where those over t and t/2 differ by less, t is taken at once
+SAME, AGREE = 1e-4, 0.03  # of a difference: less is none; what a bend, seen to vanish, may leave
 
 
 def norm(v: np.ndarray) -> float:
@@ -54,8 +53,7 @@ def keep(pairs: list, step: np.ndarray, change: np.ndarray) -> None:
 def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
     """One step of L-BFGS: the point and its gradient; None where no step helps.
 
-    Where pairs mislead they are dropped, and the way is straight down, as far as the last step
-    went; without any, a short first trial is made longer by the search.
+    Where pairs mislead they are dropped, and the way is straight down, as far as the last step was.
     """
     length = norm(pairs[-1][0]) if pairs else 1e-2 * max(norm(x), 1e-2)
     for known in (pairs, []) if pairs else ([],):
@@ -74,11 +72,11 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
 
     A trial is taken when its slope lies between -0.9 and 0.8 of the first one's size (Hager and
     Zhang's approximate Wolfe condition: a decrease on quadratics); else the zero of the slope is
-    bracketed, at most ten times further out each time.
+    bracketed, at most ten times further out each time, and ever more after eight.
     """
     slope = dot(g, d)
     t, low, high = 1.0, (0.0, slope), None
-    for _ in range(TRIES if slope < 0 else 0):
+    for n in range(TRIES if slope < 0 else 0):
         there = f(x + t * d)
         end = math.inf if there is None else dot(there, d)
         near_border = high is not None and math.isinf(high[1]) and 0.3 * high[0] < t
@@ -88,7 +86,8 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
         if high is None:
             further -= 1
             rise = end - slope
-            t = min(max(-t * slope / rise, 2 * t), 10 * t) if rise > 0 else 10 * t
+            most = t * 10 ** max(1, n - 7)
+            t = min(max(-t * slope / rise, 2 * t), most) if rise > 0 else most
             if further < 0:
                 return None
         else:
@@ -98,15 +97,11 @@ def search(f: Gradient, x: np.ndarray, g: np.ndarray, d: np.ndarray, further: in
     return None
 
 
-# --- curvature ---
-
-
 class Krylov(NamedTuple):
     """What products with a Hessian from v show: v^T F(H) v is the sum of weights times F(nodes).
 
-    `ritz` has a unit vector for each node; `noise` is the root mean square error of an entry, seen
-    where products are not symmetric. Differences were taken over `t`; `jump` is an error that is
-    another one at any two points.
+    `ritz` has a unit vector per node; `noise` is an entry's root mean square error, seen where it
+    is not symmetric. Differences were taken over `t`; `jump` is an error that is new at any point.
     """
 
     nodes: np.ndarray
@@ -168,21 +163,25 @@ def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0
     """Lanczos from v on differences of f around x, where it is `at`, as far apart as resolves most.
 
     Long differences drown errors that jump from point to point, short ones see no bend: of lengths
-    that fall by eight, the one where differences over t and t/2 agree best.
+    that fall by eight, the one whose difference is most nearly eight times the next; a bend makes
+    what is amiss 64 times smaller from one to the next, a jump leaves it.
     """
     probe, known, t = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / norm(v), [], longest
     probe /= norm(probe)
-    for _ in range(6):
-        there, half = f(x + t * probe), f(x + t / 2 * probe)
-        if there is not None and half is not None:
-            gap = norm(there - 2 * half + at)
-            off = gap / max(norm(there - at), 1e-300)
-            known.append((off, t, gap))
-            if off <= AGREE or off > max(1.5, 8 * min(known)[0]):
+    last, gap = None, math.inf
+    for _ in range(7):
+        there = f(x + t * probe)
+        if last is not None and there is not None:
+            before, gap = gap, norm(last - at - 8 * (there - at))
+            off = gap / max(norm(last - at), 1e-300)
+            known.append((off, 8 * t, gap))
+            bends = off <= AGREE and gap <= before / 8 < math.inf
+            if bends or off <= SAME or off > max(1.5, 8 * min(known)[0]):
                 break
-        t /= 8
+        last, t = there, t / 8
     off, t, _ = min(known, default=(0.0, t, 0.0))
-    jump = min(gap for *_, gap in known) / math.sqrt(6) if off > AGREE else 0.0
+    rough = known and not bends and off > SAME
+    jump = min(gap for *_, gap in known) / math.sqrt(1 + 49 + 64) if rough else 0.0
 
     def product(u: np.ndarray) -> np.ndarray | None:
         there = f(x - t * u.reshape(x.shape))

@@ -141,7 +141,7 @@ def test_it_ends_near_eps(name):
 
 MISSED = {
     "concave": (lambda k, y: off(k) - y, "no minimizer is in sight"),
-    "at a maximum": (lambda k, y: -y, "no minimizer is in sight"),
+    "at a maximum": (lambda k, y: -y, "no gradient at the start, maybe a minimizer"),
     "a saddle": (
         lambda k, y: np.where(np.arange(D) == 3, -1, 1) * quadratic(y) + off(k),
         "is missed",
@@ -161,7 +161,7 @@ def test_or_says_why_not(name):
     evaluate, sentence = MISSED[name]
     run = minimize(Hierarchy(evaluate, price, range(8)), ZERO, eps=1e-5, rng=0)
     assert run.promise == "none"
-    assert run.status == "missed" or name == "too short"
+    assert run.status == "missed" or name in ("too short", "at a maximum")
     assert sentence in run.message
 
 
