@@ -29,15 +29,10 @@ def stream(seed: int, *name: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=name)))
 
 
-def ziggurat(rng: np.random.Generator, out: np.ndarray) -> None:
-    """Standard normals as numpy draws them: the same bits on every processor."""
-    rng.standard_normal(dtype=np.float32, out=out)
-
-
 def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
     """Standard normals in pairs by Box and Muller.
 
-    A third of the ziggurat's time; the last digit depends on the processor.
+    A third of numpy's time; the last digit depends on the processor, as numpy's does not.
     """
     half = out.shape[1] // 2
     rows = max(1, FEW // half)  # with more at once, memory is handed back at every call
@@ -120,8 +115,11 @@ class Design:
     def gaussians(self, block: int, out: np.ndarray | None = None) -> np.ndarray:
         """The raw Gaussian vectors of one block, a row for each column of the design (float32)."""
         out = np.empty((BLOCK, self.m), np.float32) if out is None else out
-        (box_muller if self.pairs else ziggurat)(stream(self.seed, OWN, block), out)
+        self.fill(stream(self.seed, OWN, block), out)
         return out
+
+    def fill(self, rng: np.random.Generator, out: np.ndarray) -> None:
+        box_muller(rng, out) if self.pairs else rng.standard_normal(dtype=np.float32, out=out)
 
     def weights(self, first: int, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of u and of the raw Gaussian vectors g (rows) in the columns after `first`."""
@@ -144,7 +142,7 @@ class Design:
         single = np.empty((rows, self.m), np.float32)
         for start in range(0, BLOCK, rows):
             raw = single[: min(rows, BLOCK - start)]
-            (box_muller if self.pairs else ziggurat)(rng, raw)
+            self.fill(rng, raw)
             g, first = raw.astype(kind, copy=False), block * BLOCK + start
             yield first, g, *self.weights(first, g)
 
@@ -181,10 +179,8 @@ class Protocol:
         for name in ("ladder", "seeds", "scales", "shrinks", "targets"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # a range or a list will do
         Design(self.m, self.n, self.phi, self.rho)  # refuses bad sizes
-        ratios = (
-            [b / a for a, b in pairwise(self.ladder)] if min(self.ladder, default=0) > 0 else []
-        )
-        if not ratios or ratios[0] <= 1 or any(r != ratios[0] for r in ratios):
+        ratios = {b / a for a, b in pairwise(self.ladder) if a > 0}
+        if len(ratios) != 1 or min(self.ladder) <= 0 or min(ratios) <= 1:
             raise ValueError(f"the ladder {self.ladder} is not geometric, of at least two levels")
         if self.k_max > min(self.m, self.n):
             raise ValueError(

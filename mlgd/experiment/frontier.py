@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from .design import Protocol
 from .reduce import Reduced
-from .trajectory import Moves, Readings, Trajectory, coins, prices
+from .trajectory import DRAWS, Moves, Readings, Trajectory, coins, prices
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Reached:
 
     def read(self, goals: np.ndarray, found: Readings, every: int = 1) -> None:
         """Enter the first goals as a run meets them by either iterate, read every few steps."""
-        rows = slice(None) if every == 1 else np.flatnonzero(found.steps % every == 0)
+        rows = slice(-int(found.steps[0]) % every, None, every)
         open_ = self.flops[: len(goals)] > found.flops[0]
         for losses in (found.last[rows], found.average[rows]):
             for j in np.flatnonzero(open_ & (goals >= losses.min(initial=np.inf))):
@@ -55,7 +56,7 @@ def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) ->
     the eigenbasis, so the first step below a target is found by bisection over the integers,
     however large. Infinite: never.
     """
-    values, vectors = np.linalg.eigh(problem.gram[:k, :k])
+    values, vectors = problem.spectrum(k)
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
     decay = np.log1p(-shrink * values / (4 * values[-1]))
     needed = targets * problem.loss_zero - (problem.loss_zero - energy.sum())  # above the floor
@@ -126,22 +127,16 @@ def telescope_frontier(
     best = [Reached.nothing(len(targets)) for _ in every]
     for reached in best:
         reached.flops[:] = protocol.max_flops  # what costs more is not reached
-    budget = 1e6
     while runs and len(goals):
-        budget *= 2
-        for run in list(runs):
-            while run.flops < budget:
-                open_ = np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
-                if not open_.any() or run.diverged or run.steps >= protocol.max_steps:
-                    runs.remove(run)
-                    break
-                mean_price = prices(ladder, problem.design.m, exact, np.diag(run.moves.p)).sum()
-                expected = max((budget - run.flops) / mean_price, 64)
-                found = run.advance(
-                    int(min(expected, protocol.max_steps - run.steps)), goals[open_].max()
-                )
-                for interval, reached in zip(every, best, strict=True):
-                    reached.read(goals, found, interval)
+        run = min(runs, key=lambda run: run.flops)
+        open_ = np.any([b.flops[: len(goals)] > run.flops for b in best], axis=0)
+        if not open_.any() or run.diverged or run.steps >= protocol.max_steps:
+            runs.remove(run)
+            continue
+        limit = min(64 + run.steps, protocol.max_steps - run.steps)
+        found = run.advance(limit, goals[open_].max())
+        for interval, reached in zip(every, best, strict=True):
+            reached.read(goals, found, interval)
     for reached in best:
         reached.flops[np.isinf(reached.steps)] = np.inf
     return best
@@ -186,72 +181,68 @@ def krylov_frontier(
     return best
 
 
-@dataclass(frozen=True)
 class Frozen:
     """The instance with its prefactor frozen: every level errs everywhere as it does at the origin.
 
     Level k returns the gradient minus the coordinates past k of the gradient at 0, so its bias no
     longer shrinks with the residual, as the dyadic assumption allows. All of it is diagonal in the
-    eigenbasis of the Gram matrix.
+    eigenbasis of the Gram matrix, where an increment is a constant vector.
     """
 
-    problem: Reduced
-    values: np.ndarray
-    vectors: np.ndarray
+    def __init__(self, problem: Reduced):
+        self.problem = problem
+        self.values, vectors = problem.spectrum(len(problem.gram))
+        self.pushes = vectors * problem.moment[:, None]  # by coordinate
+        self.push = self.pushes.sum(axis=0)
 
-    @classmethod
-    def of(cls, problem: Reduced) -> Frozen:
-        return cls(problem, *np.linalg.eigh(problem.gram))
-
-    def losses(self, y: np.ndarray) -> np.ndarray:
-        """Losses of points given in the eigenbasis, one per row."""
-        optimum = self.vectors.T @ self.problem.moment / self.values
-        floor = self.problem.loss_zero - optimum**2 @ self.values / 2
-        return floor + (y - optimum) ** 2 @ self.values / 2
-
-    def forcing(self, low: int, high: int) -> np.ndarray:
-        """The increment between levels low and high, in the eigenbasis: a constant vector."""
-        return self.vectors[low:high].T @ self.problem.moment[low:high]
+    def losses(self, y: np.ndarray, over: np.ndarray | float = 1.0) -> np.ndarray:
+        """Losses of points given in the eigenbasis, one per row, each divided by a number first."""
+        square, linear = (y * y) @ self.values / 2, y @ self.push
+        return self.problem.loss_zero + (square / over - linear) / over
 
     def fixed(self, levels: Sequence[int], targets: np.ndarray) -> Reached:
         """The fixed level's frontier: the first step (a fine grid past 4096) below each target."""
         steps = np.unique(np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))))
+        decay = np.log1p(-self.values / (4 * self.values[-1]))
         goals = targets * self.problem.loss_zero
-        decay, runs = np.log1p(-self.values / (4 * self.values[-1])), []
-        for k in levels:
-            rest, first = self.forcing(0, k) / self.values, np.full(len(targets), np.inf)
-            for part in np.array_split(steps, 16):
-                losses = self.losses(-np.expm1(part[:, None] * decay) * rest)
+        ends = [self.pushes[:k].sum(axis=0) / self.values for k in levels]
+        firsts = np.full((len(levels), len(targets)), np.inf)
+        for part in np.array_split(steps, 16):
+            share = -np.expm1(part[:, None] * decay)  # of the way to a level's end
+            for end, first in zip(ends, firsts, strict=True):
+                losses = self.losses(share * end)
                 for j in np.flatnonzero(np.isinf(first) & (losses.min() <= goals)):
                     first[j] = part[np.argmax(losses <= goals[j])]
-            runs.append((k, first))
-        return fixed_frontier(runs, self.problem.design.m)
+        return fixed_frontier([*zip(levels, firsts, strict=True)], self.problem.design.m)
 
     def telescope(
         self, ladder: Sequence[int], scales: Sequence[float], targets: np.ndarray, max_flops: float
     ) -> Reached:
-        """The telescope's frontier to the first targets above the floor, charged as exact."""
-        design, best = self.problem.design, Reached.nothing(len(targets))
-        biases = self.problem.biases(ladder, steps=(0,))[0]
-        first, eta = targets[:MOST], 1 / (4 * self.values[-1])
-        goals = first[first > self.problem.floor(ladder[-1])] * self.problem.loss_zero
-        pieces = np.array([self.forcing(a, b) for a, b in zip((0, *ladder), ladder, strict=False)])
+        """The telescope's frontier to the first targets above the floor, charged as exact.
+
+        A step takes eta values y from y and adds what is drawn: so the sum of all y is what was
+        drawn and is not in the last one, over eta values.
+        """
+        problem, best = self.problem, Reached.nothing(len(targets))
+        biases, eta = problem.biases(ladder, steps=(0,))[0], 1 / (4 * self.values[-1])
+        goals = targets[:MOST][targets[:MOST] > problem.floor(ladder[-1])] * problem.loss_zero
+        pieces = np.add.reduceat(self.pushes, [0, *ladder[:-1]])  # what an increment adds
+        taken, kept = eta * self.values, 1 - eta * self.values
         for i, scale in enumerate(scales):
-            p = probabilities(biases, design.gamma, scale)
-            y, total = np.zeros((2, len(self.values)))
+            p = probabilities(biases, problem.design.gamma, scale)
+            path, weights = np.zeros((DRAWS + 1, len(taken))), np.zeros((1, len(p)))
             steps, flops = 0, 0.0
-            for drawn in coins(design.seed, (9, i), p):
-                push, path = eta * (drawn / p) @ pieces, np.empty((len(drawn) + 1, len(y)))
-                path[0] = y
-                for t, f in enumerate(push):
-                    path[t + 1] = path[t] - eta * self.values * path[t] + f
-                times = steps + np.arange(1, len(drawn) + 1)
-                bill = flops + np.cumsum(prices(ladder, design.m, True, drawn))
-                averages = (total + np.cumsum(path[:-1], axis=0)) / times[:, None]
-                found = Readings(times, bill, self.losses(path[1:]), self.losses(averages))
-                best.read(goals, found)
-                y, total = path[-1], total + path[:-1].sum(axis=0)
-                steps, flops = int(times[-1]), float(bill[-1])
+            for drawn in coins(problem.design.seed, (9, i), p):
+                np.matmul(eta * drawn / p, pieces, out=path[1:])
+                for before, after in pairwise(path):
+                    after += kept * before
+                weights = weights[-1:] + np.cumsum(eta * drawn / p, axis=0)
+                times = steps + np.arange(1, DRAWS + 1)
+                bill = flops + np.cumsum(prices(ladder, problem.design.m, True, drawn))
+                sums = weights @ (pieces / taken) - path[1:] / taken
+                losses = self.losses(path[1:]), self.losses(sums, times)
+                best.read(goals, Readings(times, bill, *losses))
+                path[0], steps, flops = path[-1], int(times[-1]), float(bill[-1])
                 if flops > max_flops or not (best.flops[: len(goals)] > flops).any():
                     break
         return best
@@ -259,7 +250,7 @@ class Frozen:
 
 def beyond(protocol: Protocol, problem: Reduced) -> dict[str, Reached]:
     """The Krylov frontier and those of the frozen instance, for `sweep(..., also=beyond)`."""
-    frozen, targets, ladder = Frozen.of(problem), protocol.losses, protocol.ladder
+    frozen, targets, ladder = Frozen(problem), protocol.losses, protocol.ladder
     return {
         "krylov": krylov_frontier(problem, protocol.baseline, targets),
         "frozen fixed": frozen.fixed(protocol.baseline, targets),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -60,6 +60,7 @@ class Reduced:
     steps: tuple[int, ...]
     probes: np.ndarray
     tails: np.ndarray
+    spectra: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def loss_zero(self) -> float:
@@ -68,9 +69,15 @@ class Reduced:
     def loss(self, x: np.ndarray) -> float:
         return float(x @ (self.gram @ x) / 2 - self.moment @ x + self.loss_zero)
 
+    def spectrum(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues and eigenvectors of the Gram matrix of the first k columns, kept."""
+        if k not in self.spectra:
+            self.spectra[k] = np.linalg.eigh(self.gram[:k, :k])
+        return self.spectra[k]
+
     def smoothness(self, k: int) -> float:
         """beta_k, the top eigenvalue of the Gram matrix of the first k columns."""
-        return float(np.linalg.eigvalsh(self.gram[:k, :k])[-1])
+        return float(self.spectrum(k)[0][-1])
 
     def minimizer(self, k: int) -> np.ndarray:
         return np.linalg.solve(self.gram[:k, :k], self.moment[:k])
@@ -158,11 +165,7 @@ def reduce(
     return Reduced(design, gram, moment, b, tuple(steps), probes, tails)
 
 
-def envelopes(design: Design, k_max: int) -> dict[str, np.ndarray]:
-    """The largest bias of each level over the six probes, in both forms."""
-    problem, levels = reduce(design, k_max), read_levels(k_max)
-    return {
-        "levels": levels,
-        "exact": problem.biases(levels).max(axis=0),
-        "truncated": problem.biases(levels, truncated=True).max(axis=0),
-    }
+def read_rate(design: Design, k_max: int, start: int) -> float:
+    """The rate of a design up to k_max columns, fitted from `start` on."""
+    levels = read_levels(k_max)
+    return rate(levels, reduce(design, k_max).biases(levels).max(axis=0), start)[0]

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from .design import SEEDS, Protocol
+from .design import SEEDS, Design, Protocol
 from .frontier import Reached, beyond, fixed_frontier, fixed_level, telescope_frontier
-from .reduce import WIDE, Reduced, read_levels, reduce
+from .reduce import WIDE, Reduced, read_levels, read_rate, reduce
 
 PROTOCOL = 2  # raised with every change that moves a number of a seed
 METHODS = ("fixed", "exact", "truncated")
@@ -124,7 +124,7 @@ def sweep_problem(protocol: Protocol, problem: Reduced) -> SeedResult:
     return SeedResult(
         seed=problem.design.seed,
         loss_zero=problem.loss_zero,
-        curvature=float(np.linalg.eigvalsh(problem.gram)[0]),
+        curvature=float(problem.spectrum(protocol.k_max)[0][0]),
         distance=float(np.linalg.norm(problem.minimizer(protocol.k_max))),
         alignment=float(abs(u @ right) / np.linalg.norm(right)),
         floors={k: problem.floor(k) for k in protocol.baseline},
@@ -204,7 +204,17 @@ def read_signed(path: str | os.PathLike) -> object:
 
 def read(path: str | os.PathLike) -> list[SeedResult]:
     """The results of a run that was kept."""
-    return [SeedResult.from_json(s, Protocol.m, len(Protocol.targets)) for s in read_signed(path)]
+    kept = read_signed(path)["seeds"]
+    return [SeedResult.from_json(s, Protocol.m, len(Protocol.targets)) for s in kept]
+
+
+def studies() -> dict[str, list[tuple[Design, int, int]]]:
+    """Smaller designs whose rate is read: directions shared to four degrees, and three lengths."""
+    shared, lengths = (0.0, 0.2, 0.4, 0.6), (64, 256, 1024)
+    return {
+        "shared": [(Design(n=16384, rho=r, seed=s), 512, 1) for s in SEEDS[:6] for r in shared],
+        "lengths": [(Design(1024, 256 * n, seed=s), 256, 16) for s in SEEDS[:3] for n in lengths],
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -217,9 +227,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with workers(options.workers) as pool, tqdm(total=len(SEEDS), unit="seed") as bar:
         results = sweep(Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond)
-    write_signed(
-        options.out, "make figure-seeds", PROTOCOL, [r.to_json(Protocol.m) for r in results]
-    )
+        tasks = {name: zip(*tasks, strict=True) for name, tasks in studies().items()}
+        rates = {name: six(list(pool.map(read_rate, *task))) for name, task in tasks.items()}
+    kept = {"seeds": [r.to_json(Protocol.m) for r in results], "rates": rates}
+    write_signed(options.out, "make figure-seeds", PROTOCOL, kept)
 
 
 if __name__ == "__main__":

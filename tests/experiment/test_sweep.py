@@ -6,6 +6,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from mlgd.experiment.reduce import read_rate
 from mlgd.experiment.sweep import (
     PROTOCOL,
     SEEDS,
@@ -13,6 +14,7 @@ from mlgd.experiment.sweep import (
     read,
     read_signed,
     run_seed,
+    studies,
     sweep,
     write_signed,
 )
@@ -102,6 +104,13 @@ def test_the_book_s_file_is_of_this_protocol_and_of_all_seeds(book):
     record = json.loads((book / "data" / "seeds.json").read_text())
     assert record["protocol"] == PROTOCOL, "a seed's numbers changed: run make figure-seeds"
     assert [r.seed for r in read(book / "data" / "seeds.json")] == list(SEEDS)
+
+
+@pytest.mark.parametrize("name", ["shared", "lengths"])
+def test_the_kept_rates_of_smaller_designs_are_read_again(book, name):
+    kept, tasks = read_signed(book / "data" / "seeds.json")["rates"][name], studies()[name]
+    assert len(kept) == len(tasks)
+    assert kept[0] == pytest.approx(read_rate(*tasks[0]), rel=1e-4)
 
 
 def test_the_story_s_run_printed_the_tables_of_the_book_s_file(book):

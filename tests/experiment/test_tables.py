@@ -59,7 +59,7 @@ def test_krylov_finds_the_minimum_in_few_iterations(problem):
 
 
 def test_frozen_fixed_level_is_the_literal_descent(problem):
-    frozen, eta = Frozen.of(problem), 1 / (4 * problem.smoothness(16))
+    frozen, eta = Frozen(problem), 1 / (4 * problem.smoothness(16))
     for k in (4, 16):
         x, first = np.zeros(16), np.full(3, np.inf)
         error = np.where(np.arange(16) < k, 0.0, -problem.moment)  # the gradient at 0, past k
@@ -82,5 +82,5 @@ def test_frozen_telescope_is_the_literal_descent(problem):
         for point in (x, total / (t + 1)):
             met = problem.loss(point) <= TARGETS * problem.loss_zero
             flops = np.where(met & np.isinf(flops), cost, flops)
-    found = Frozen.of(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
+    found = Frozen(problem).telescope(LADDER, (2.0,), TARGETS, 1.0)
     np.testing.assert_allclose(found.flops, flops)
