@@ -1,4 +1,4 @@
-"""Figures: one style, and the experiment's say what to look at."""
+"""Figures: one style."""
 
 import matplotlib
 import numpy as np
@@ -7,8 +7,6 @@ from matplotlib import colors
 from matplotlib import pyplot as plt
 
 from mlgd.book import figures as plots
-from mlgd.experiment.sweep import Protocol, read
-from mlgd.experiment.tables import Findings
 
 
 @pytest.fixture(autouse=True)
@@ -53,38 +51,3 @@ def test_two_panels_fill_half_a_picture_each():
         figure.draw_without_rendering()
     middle = figure.bbox.width / 2
     assert left.get_tightbbox().x1 <= middle <= right.get_tightbbox().x0
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """The figures that were shown."""
-    kept = []
-    monkeypatch.setattr(plt, "show", lambda: kept.append(plt.gcf()))
-    yield kept
-    plt.close("all")
-
-
-@pytest.fixture(scope="module")
-def found(book):
-    return Findings(Protocol(), read(book / "data" / "seeds.json"))
-
-
-def test_every_panel_has_a_title_labels_and_no_internal_name(shown, found):
-    exponents = np.array([found.exponents(name) for name in ("fixed", "exact")])
-    plots.frontier(found)
-    plots.frozen(found, {"as it is": exponents, "frozen": exponents})
-    for figure in shown:
-        for ax in figure.axes:
-            assert ax.get_title()
-            legend = ax.get_legend()
-            words = " ".join(t.get_text() for t in (legend.get_texts() if legend else ()))
-            assert "_" not in words
-    assert len(shown) == 2
-
-
-def test_the_theory_s_slopes_are_drawn(shown, found):
-    plots.frontier(found)
-    lines = {line.get_label(): line for line in shown[0].axes[0].lines}
-    for label, exponent in ((r"slope $\gamma+1$", 4), (r"slope $\gamma$", 3)):
-        x, y = lines[label].get_data()
-        assert np.log(y[-1] / y[0]) / np.log(x[0] / x[-1]) == pytest.approx(exponent)
