@@ -107,6 +107,7 @@ def test_a_formula_is_printed_as_one_writes_it(latex):
     assert tex(HAND[latex]) == latex
 
 
+@pytest.mark.slow
 def test_what_is_printed_has_the_value_of_what_is_computed():
     rng = random.Random(0)
     tables = [v if isinstance(v, dict) else {"": v} for k, v in vars(F).items() if k != "SYMBOLS"]

@@ -75,6 +75,7 @@ def test_the_ten_lines_of_the_readme_run(home, root):
     assert "for gradients" in printed
 
 
+@pytest.mark.slow
 def test_every_call_of_the_cheat_sheet_runs(home, book):
     sheet = (book / "reference.md").read_text(encoding="utf-8").split("| regime |")[0]
     calls = [

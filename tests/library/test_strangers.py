@@ -186,6 +186,7 @@ open(sys.argv[2], "wb").write(run.y.tobytes() + np.float64(run.cost).tobytes())
 """
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_path):
     whole = minimize(Hierarchy(noisy, price, range(9)), ZERO, eps=1e-3, rng=0)
     path, out = tmp_path / "file", tmp_path / "result"
