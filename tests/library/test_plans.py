@@ -72,6 +72,8 @@ LAST = plan(CONVEX, 0.3, "accelerated")
 WEIGHTS = LAST.eta * LAST.steps * (LAST.steps + 1) / 2
 SQUARES = LAST.eta**2 * LAST.steps * (LAST.steps + 1) * (2 * LAST.steps + 1) / 6
 RHO = 1 - 0.125 * 0.1 / 2
+BLOCKS = plan(STRONG, 0.01, "scheduled")
+FINE = replace(CONVEX, c=0.01, first=7).prices(LAST.delta)
 THEOREMS = {  # what a plan computed, what its theorem says
     "1(a), step": (A.eta, 1 / 8),
     "1(a), steps": (A.steps, math.ceil(4 * 9 / (0.125 * 0.3))),
@@ -84,12 +86,11 @@ THEOREMS = {  # what a plan computed, what its theorem says
     "similar triangles, weights reach 3 d0^2/(2 eps)": (min(WEIGHTS, 45), 45),
     "similar triangles, bias": (LAST.delta, 3 / (4 * WEIGHTS)),
     "similar triangles, noise": (LAST.sigma**2, 9 / (2 * SQUARES) - LAST.delta**2),
-    "proposition 2, weights": (plan(STRONG, 0.5, "scheduled").growth, 1 / RHO),
-    "proposition 2, steps": (
-        plan(STRONG, 0.5, "scheduled").steps,
-        math.ceil(math.log(1 + 2 * 0.1 * 9 / 0.5) / -math.log(RHO)),
-    ),
+    "proposition 2, weights": (BLOCKS.growth, 1 / RHO),
+    "proposition 2, steps": (BLOCKS.steps, math.ceil(math.log(1 + 1.8 / 0.01) / -math.log(RHO))),
     "proposition 2, bias and noise": (plan(STRONG, 0.5, "scheduled").budget["bias"], 3 / 16),
+    "proposition 2, last block": (BLOCKS.delta, min(s.delta for s in BLOCKS.stages)),
+    "similar triangles, coarsest level": (LAST.telescope(FINE, LAST.stages[0]).p[0], 1),
     "fixed level": (plan(CONVEX, 0.375, "fixed").expected_cost, 4 * 9 / (0.125 * 0.375) * 128.0**3),
 }
 
