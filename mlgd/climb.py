@@ -6,7 +6,7 @@
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
 4. A level is solved until what is left counts little beside its tail, whatever eps is. *done* needs
-   increments that fall. Before it is said or a dear level bought, they are taken anew, all at the
+   increments that fall. Before it is said or an expensive level bought, they are taken anew, at the
    point reached, and weighed by Lanczos: pairs see only where steps led.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
