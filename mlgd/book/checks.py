@@ -237,8 +237,8 @@ def _mends(repair: Check, at: Mapping) -> list[str]:
         return [rf"The repair assumes ${g}\ge 0$; here the left side is ${v}$." for g, v in lacks]
     sides = [(_there(at, left, right), sign) for left, sign, right in repair.sides if at]
     _need(all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}")
-    said = [f"{tex(v[0])}{SIGNS[s]} {tex(v[1])}" for v, s in sides if v]
-    return [f"At the same point the repair reads ${'$, $'.join(said)}$."] * bool(said)
+    said = [tex(v[0]) + f"{SIGNS[s]} {tex(v[1])}" * (s != "=") for v, s in sides if v]
+    return [f"At the same point the repair gives ${'$, $'.join(said)}$."] * bool(said)
 
 
 def group(title: str, *checks: Check) -> Group:

@@ -114,7 +114,7 @@ def test_a_figure_that_moves_apart_differs():
 
 
 def test_a_refutation_says_what_its_repair_says_of_the_counterexample():
-    assert refutation().against[1:] == (r"At the same point the repair reads $9\le 16$.",)
+    assert refutation().against[1:] == (r"At the same point the repair gives $9\le 16$.",)
     more = {"at": {x: sp.Rational(1, 2)}, "repair": refutation().repair}
     made = refuted("row", "Printed", 2 * x + 1, "<=", 3 * x, verdict="fails", **more)
     assert made.against[1:] == (r"The repair assumes $x - 1\ge 0$; here the left side is $-0.5$.",)
