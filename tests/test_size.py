@@ -15,8 +15,8 @@ FIELDS = 12  # stored by one class; a result is handed to its reader and may hol
 
 PARTS = {  # the files of a part: at most so many lines, in at most so many files
     "mlgd/*.py": (2800, 14),
-    "mlgd/experiment/*.py": (2398, 13),
-    "mlgd/book/*.py": (1098, 8),
+    "mlgd/experiment/*.py": (2400, 13),
+    "mlgd/book/*.py": (1100, 8),
     "tests/**/*.py": (6500, 999),
 }
 CELLS = {"book/*.ipynb": 2400, "book/audit/*.ipynb": 3200}  # lines of code cells

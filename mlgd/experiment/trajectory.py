@@ -63,6 +63,7 @@ class Moves:
         self.factors = -np.repeat(weights, np.diff((0, *ladder)), axis=1)  # code x coordinate
         self.levels = [self.by_level(row) for row in weights]
         self.strip = np.ascontiguousarray(problem.gram[:, : ladder[-2]])
+        self.near = np.ascontiguousarray(self.factors[:, : ladder[-2]])
         self.inner = [self.linear(code) for code in range(len(codes) // 2)]
         self.usual = int((p[:-1] == 1) @ (1 << np.arange(len(p) - 1)))  # nothing drawn by chance
         powers = [self.inner[self.usual]]
@@ -75,7 +76,7 @@ class Moves:
         n = self.ladder[-2]
         gram = self.strip[:n]
         if self.exact:
-            return np.eye(n) + gram * self.factors[code, :n]
+            return np.eye(n) + gram * self.near[code]
         step = np.eye(n + 1)
         for k, weight in self.levels[code]:
             step[:k, :k] -= weight * gram[:k, :k]
@@ -160,15 +161,15 @@ class Trajectory:
         x, g = self.x, self.gradient
         if moves.exact:
             slopes = moves.path(g[:n], codes)
-            changes = moves.factors[codes, :n] * slopes[:-1]
+            changes = moves.near.take(codes, axis=0)
+            changes *= slopes[:-1]
         else:
             points = moves.path(np.append(x[:n], 1.0), codes)[:, :n]
             changes, slopes = points[1:] - points[:-1], g[:n] + (points - x[:n]) @ moves.strip[:n]
         rises = np.einsum("ij,ij->i", changes, slopes[1:] + slopes[:-1]) / 2
         last = self.loss + rises.cumsum()
-        average = np.inf
-        if self.close(goal, count, max(self.loss, np.maximum.reduce(last))):
-            average = self.averages(changes, slopes)
+        largest = max(self.loss, np.maximum.reduce(last))
+        average = self.averages(changes, slopes) if self.close(goal, count, largest) else np.inf
         self.sum += count * x
         self.sum[:n] += BACKWARDS[-count:] @ changes
         change = ONES[:count] @ changes
