@@ -99,6 +99,7 @@ def test_reading_rarely_rounds_the_steps_up_and_a_limit_only_costs():
     assert np.isinf(fixed_frontier(steps, 10, max_steps=100).flops[1])
 
 
+@pytest.mark.slow
 def test_frontier_is_the_cheapest_literal_run(problem):
     eta, columns = 1 / (4 * problem.smoothness(64)), problem.design.columns(64)
     biases, budget, steps = problem.biases(LADDER).max(axis=0), 3e7, 4000

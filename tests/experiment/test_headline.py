@@ -101,6 +101,7 @@ def test_below_an_eighth_of_the_condition_the_printed_run_diverges():
     assert mean_loss(bill, 1.0, coarsest=4 * bill.eta * problem.beta) < bill.eps
 
 
+@pytest.mark.slow
 def test_the_accelerated_theorem_is_never_exceeded():
     for i, (gamma, kappa, c, _, decades, beta, d0) in enumerate(cases(60)):
         rate = (gamma, 2.0, 4 / gamma)[i % 3]

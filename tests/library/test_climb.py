@@ -30,7 +30,9 @@ def eight(k):
 H, ZERO = Hierarchy(level, eight, range(10)), np.zeros(30)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "turned", "smooth", "fresh"])
+@pytest.mark.parametrize(
+    "kind", ["vectors", "turned", "smooth", pytest.param("fresh", marks=pytest.mark.slow)]
+)
 def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
     losses, prices = [], []
     for seed in (70, 71, 72):
