@@ -115,17 +115,16 @@ def night(page) -> None:
 
 
 def page_problems(visit: Callable, path: Path) -> list[str]:
-    """Everything a reader would trip over: at a desk, on a telephone, and at night."""
+    """Everything a reader would trip over: at a desk, at night, and on a telephone."""
     page, problems = visit(path, width=1400)
     problems += page.evaluate(MATHEMATICS)
     height = page.evaluate("document.documentElement.scrollHeight")
     if path.parent.name == "book" and path.stem in STORIES and height > 12_000:
         problems.append(f"a story of {height} px is higher than twelve screens")
-    page.set_viewport_size({"width": NARROW, "height": 900})
-    problems += page.evaluate(OVERFLOW)
-    page.set_viewport_size({"width": 1280, "height": 900})
     night(page)
     problems += page.evaluate(DARK) + dark_figures(page)
+    page.set_viewport_size({"width": NARROW, "height": 900})
+    problems += page.evaluate(OVERFLOW)
     page.close()
     return problems
 
