@@ -40,8 +40,12 @@ def along(direction, gradient, gamma, c, levels):
 def outcomes(t, y):
     """Every draw of a telescope: its probability, value, levels evaluated and what they cost."""
     for drawn in product((False, True), repeat=t.random.size):
-        levels = []
-        buy = lambda asked, y: levels.extend(asked) or [t.h.value(k, y) for k in asked]  # noqa: E731, B023
+        levels: list[int] = []
+
+        def buy(asked, y, levels=levels):
+            levels.extend(asked)
+            return [t.h.value(k, y) for k in asked]
+
         value = t.combine(drawn, buy, y)
         chance = np.prod(np.where(drawn, t.random, 1 - t.random))
         yield float(chance), Draw(value, sum(map(t.h.cost, levels)), tuple(levels))
