@@ -22,7 +22,7 @@ from mlgd.experiment.design import TELESCOPE, Design, stream
 from mlgd.experiment.frontier import probabilities
 from mlgd.experiment.reduce import reduce
 from mlgd.experiment.sweep import Protocol, sweep, workers
-from mlgd.experiment.trajectory import Moves, Trajectory
+from mlgd.experiment.trajectory import Frame, Trajectory
 
 SAMPLE = 200  # steps of each literal run that are timed
 ROUNDS = 3
@@ -70,7 +70,7 @@ def agreement(seed: int = 3, steps: int = 4000) -> float:
     columns, eta = problem.design.columns(512), 1 / (4 * problem.smoothness(512))
     for exact in (True, False):
         p = probabilities(problem.biases(ladder).max(axis=0), 3.0, 2.0)
-        run = Trajectory(Moves(problem, ladder, p, eta, exact), (int(exact), 0, 0))
+        run = Trajectory(Frame(problem, ladder, exact), p, eta, (int(exact), 0, 0))
         rng = stream(seed, TELESCOPE, int(exact), 0, 0)
         plain = literal.telescope(columns, problem.right, ladder, p, eta, exact, rng, steps)
         while run.steps < steps:

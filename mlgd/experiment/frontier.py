@@ -3,8 +3,7 @@
 The paper's appendix E.3. Compute is charged in the paper's flops (4mk per fixed step; 2m(k + k-)
 per exact increment, plus 2m k_t for the residual; 4m(k + k-) per truncated increment) and spent
 otherwise. A fixed level is closed form in its eigenbasis. A telescope steps through the few
-coordinates that move between two draws of its finest level; the losses there follow from sums. Both
-are exact.
+coordinates that move between two draws of its finer levels. Both are exact.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 from .design import Protocol
 from .reduce import Reduced
-from .trajectory import DRAWS, Moves, Readings, Trajectory, coins, prices
+from .trajectory import DRAWS, Frame, Readings, Trajectory, coins, prices
 
 
 @dataclass
@@ -118,12 +117,11 @@ def telescope_frontier(
     biases = problem.biases(ladder).max(axis=0)
     eta = 1 / (4 * problem.smoothness(ladder[-1]))
     goals = targets[targets > problem.floor(ladder[-1])] * problem.loss_zero
-    runs = []
+    runs, frame = [], Frame(problem, ladder, exact)
     for i, scale in enumerate(protocol.scales):
         p = probabilities(biases, problem.design.gamma, scale)
         for j, shrink in enumerate(protocol.shrinks):
-            moves = Moves(problem, ladder, p, shrink * eta, exact)
-            runs.append(Trajectory(moves, (int(exact), i, j)))
+            runs.append(Trajectory(frame, p, shrink * eta, (int(exact), i, j)))
     best = [Reached.nothing(len(targets)) for _ in every]
     for reached in best:
         reached.flops[:] = protocol.max_flops  # what costs more is not reached
@@ -134,7 +132,7 @@ def telescope_frontier(
             runs.remove(run)
             continue
         limit = min(64 + run.steps, protocol.max_steps - run.steps)
-        found = run.advance(limit, goals[open_].max())
+        found = run.advance(limit)
         for interval, reached in zip(every, best, strict=True):
             reached.read(goals, found, interval)
     for reached in best:
@@ -160,16 +158,21 @@ MOST = 16  # targets of the frozen instance: those over which exponents are fitt
 def krylov_frontier(
     problem: Reduced, levels: Sequence[int], targets: np.ndarray, iterations: int = 400
 ) -> Reached:
-    """Conjugate gradients on each level, charged 4mk an iteration: flops to each target."""
+    """Conjugate gradients on each level, charged 4mk an iteration: flops to each target.
+
+    Residuals are kept orthogonal, or rounding would decide how many iterations a target takes.
+    """
     best = Reached.nothing(len(targets))
     for k in levels:
         gram, x = problem.gram[:k, :k], np.zeros(k)
         r = problem.moment[:k].copy()
-        p, square, losses = r, r @ r, []
-        for _ in range(min(iterations, 4 * k)):
+        p, square, losses, basis = r, r @ r, [], np.empty((min(iterations, k), k))
+        for i in range(len(basis)):
+            basis[i] = r / np.sqrt(square)
             image = gram @ p
             alpha = square / (p @ image)
             x, r = x + alpha * p, r - alpha * image
+            r -= (basis[: i + 1] @ r) @ basis[: i + 1]
             square, before = r @ r, square
             p = r + square / before * p
             losses.append(problem.loss_zero - x @ (problem.moment[:k] + r) / 2)

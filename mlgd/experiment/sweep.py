@@ -26,7 +26,7 @@ from .design import SEEDS, Design, Protocol
 from .frontier import Reached, beyond, fixed_frontier, fixed_level, telescope_frontier
 from .reduce import WIDE, Reduced, read_levels, read_rate, reduce
 
-PROTOCOL = 2  # raised with every change that moves a number of a seed
+PROTOCOL = 3  # raised with every change that moves a number of a seed
 METHODS = ("fixed", "exact", "truncated")
 EVERY = (1, 100)  # losses are read at every step, and again every hundred steps only
 

@@ -1,14 +1,14 @@
 """One run of the telescope on least squares, in Gram space: every loss, no product on the design.
 
-The paper's appendix E.3. Between two draws of the finest level only the coordinates of the level
-below it move, and a step is one small matrix; the losses on the way follow from sums. Flops are
+The paper's appendix E.3. With A = QR the loss is a constant and half the square of q = Rx - c, and
+a step that draws levels up to k moves the first k coordinates of q alone: the few below the two
+finest levels at every step, several steps in one small product, the others rarely. Flops are
 charged as the paper charges them and have nothing to do with the work done here. `literal` is the
 same run with products on the design.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,10 +17,9 @@ import numpy as np
 from .design import TELESCOPE, stream
 from .reduce import Reduced
 
-DRAWS = 1024  # steps whose coins are tossed at once, and at most whose losses are read at once
-STRETCH = 16  # usual steps made by one product
+DRAWS = 2048  # steps whose coins are tossed at once, and at most whose losses are read at once
+WORD = 8  # coins of the steps that one product makes
 DIVERGED = 1e6  # times L0
-ONES, BACKWARDS = np.ones(DRAWS), np.arange(DRAWS - 1, -1, -1.0)
 
 
 class Readings(NamedTuple):
@@ -51,167 +50,142 @@ def prices(ladder: Sequence[int], m: int, exact: bool, drawn: np.ndarray) -> np.
     return 4.0 * m * (drawn @ pair)
 
 
-class Moves:
-    """What a step does, by the outcome of its coins; bit k of a code is the coin B_k."""
+class Frame:
+    """The levels as matrices F_k on the first coordinates of a state, for all runs of one form.
 
-    def __init__(
-        self, problem: Reduced, ladder: Sequence[int], p: np.ndarray, eta: float, exact: bool
-    ):
-        self.problem, self.ladder, self.p, self.exact = problem, tuple(ladder), p, exact
-        codes = np.arange(1 << len(p))[:, None] >> np.arange(len(p)) & 1
-        weights = eta * codes / p  # eta B_k / p_k, code x level
-        self.factors = -np.repeat(weights, np.diff((0, *ladder)), axis=1)  # code x coordinate
-        self.levels = [self.by_level(row) for row in weights]
-        self.strip = np.ascontiguousarray(problem.gram[:, : ladder[-2]])
-        self.near = np.ascontiguousarray(self.factors[:, : ladder[-2]])
-        self.inner = [self.linear(code) for code in range(len(codes) // 2)]
-        self.usual = int((p[:-1] == 1) @ (1 << np.arange(len(p) - 1)))  # nothing drawn by chance
-        powers = [self.inner[self.usual]]
-        while len(powers) < STRETCH:
-            powers.append(powers[0] @ powers[-1])
-        self.powers = np.concatenate(powers)
+    A step takes the sum of (w_k - w_k+1) F_k s from a state s, with w_k = eta B_k / p_k. The exact
+    form's state is q. The truncated form's is (1, x), and F_k s is the gradient of level k.
+    """
 
-    def linear(self, code: int) -> np.ndarray:
-        """A step without the finest level as a matrix: of the inner gradient, or of (x, 1)."""
-        n = self.ladder[-2]
-        gram = self.strip[:n]
-        if self.exact:
-            return np.eye(n) + gram * self.near[code]
-        step = np.eye(n + 1)
-        for k, weight in self.levels[code]:
-            step[:k, :k] -= weight * gram[:k, :k]
-            step[:k, n] += weight * self.problem.moment[:k]
+    def __init__(self, problem: Reduced, ladder: Sequence[int], exact: bool):
+        self.problem, self.ladder, self.exact = problem, tuple(ladder), exact
+        lower, v = np.linalg.cholesky(problem.gram), problem.moment
+        c = np.linalg.solve(lower, v)
+        self.floor = problem.loss_zero - c @ c / 2
+        if exact:
+            self.start = -c
+            self.fields = [lower[:k, :k].T @ lower[:k, :k] for k in ladder]
+        else:
+            self.start = np.eye(1, len(v) + 1)[0]
+            finest = np.vstack([0 * self.start, np.column_stack([-v, problem.gram])])
+            self.fields = [finest[: k + 1, : k + 1] for k in ladder]
+            self.residual = np.column_stack([-c, lower.T])  # q from (1, x)
+
+    def step(self, weights: np.ndarray, count: int) -> np.ndarray:
+        """What the first so many levels do in a step, as a matrix."""
+        step, shares = np.eye(len(self.fields[count - 1])), weights - np.append(weights[1:], 0)
+        for field, share in zip(self.fields[:count], shares[:count], strict=True):
+            step[: len(field), : len(field)] -= share * field
         return step
 
-    def by_level(self, weights: np.ndarray) -> list[tuple[int, float]]:
-        """The truncated step as a combination of levels: increments regrouped, zeros dropped."""
-        each = zip(self.ladder, weights - np.append(weights[1:], 0), strict=True)
-        return [(k, weight) for k, weight in each if weight]
 
-    def outer(self, code: int, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The change of x in a step that draws the finest level."""
-        if self.exact:
-            return self.factors[code] * gradient
-        change, gram, v = np.zeros(len(x)), self.strip, self.problem.moment
-        for k, weight in self.levels[code]:
-            change[:k] -= weight * (gradient if k == len(x) else gram[:k, :k] @ x[:k] - v[:k])
-        return change
+def words(letters: np.ndarray, length: int) -> list[np.ndarray]:
+    """Every word of so many letters, a letter being a matrix: the products on its way, stacked.
 
-    def path(self, start: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The start and what it becomes after each step; usual stretches in one product."""
-        count, n = len(codes), len(start)
-        path = np.empty((count + 1, n))
-        path[0], flat, at = start, path.ravel(), 0
-        (unusual,) = (codes != self.usual).nonzero()
-        ends, kinds = [*unusual.tolist(), count], [*codes[unusual].tolist(), None]
-        for end, code in zip(ends, kinds, strict=True):
-            while at < end:
-                to = end if end - at < STRETCH else at + STRETCH
-                part = flat[(at + 1) * n : (to + 1) * n]
-                self.powers[: len(part)].dot(path[at], out=part)
-                at = to
-            if code is not None:
-                at = end + 1
-                self.inner[code].dot(path[end], out=path[at])
-        return path
+    The first letter is the lowest digit of a word's number.
+    """
+    n = letters.shape[1]
+    parts = [np.eye(n)[None]]
+    for _ in range(length):
+        parts.append((letters[:, None] @ parts[-1]).reshape(-1, n, n))
+    count = len(parts[-1])
+    stacks = np.hstack([np.tile(part, (count // len(part), 1, 1)) for part in parts[1:]])
+    return [np.asfortranarray(word) for word in stacks]  # BLAS likes tall matrices by columns
+
+
+def squares(values: np.ndarray, kept: np.ndarray, before: np.ndarray) -> tuple:
+    """Squares, state by state, of coordinates that keep each value for a while, and of their sums.
+
+    `before` is the sum up to the first state; the third is the sum at the end.
+    """
+    sums = np.vstack([before, kept[:, None] * values]).cumsum(axis=0)
+    pairs = ((values, values), (values, sums[:-1]), (sums[:-1], sums[:-1]))
+    a, b, c = (np.einsum("ij,ij->i", x, y).repeat(kept) for x, y in pairs)
+    j = np.arange(1, len(a) + 1) - (kept.cumsum() - kept).repeat(kept)
+    return a, c + j * (2 * b + j * a), sums[-1]
 
 
 class Trajectory:
-    """A run of the telescope from 0 in Gram space, with the losses of both iterates at every step.
+    """A run of the telescope from 0, with the losses of both iterates at every step.
 
-    Losses follow from gradients and sums alone, L being quadratic: a change y of x raises it by
-    y.(g + g')/2, and the average of t iterates whose sum is S and whose gradients' sum is H has the
-    loss L(0) + (S.H/t - v.S)/2t.
+    Bit k of a step's code is the coin B_k; the coarsest level is always drawn.
     """
 
-    def __init__(self, moves: Moves, name: tuple[int, ...]):
-        self.moves, self.steps, self.flops, self.diverged = moves, 0, 0.0, False
-        self.coins = coins(moves.problem.design.seed, name, moves.p)
+    def __init__(self, frame: Frame, p: np.ndarray, eta: float, name: tuple[int, ...]):
+        self.frame, self.steps, self.flops, self.diverged = frame, 0, 0.0, False
+        self.coins = coins(frame.problem.design.seed, name, p)
         self.ahead = next(self.coins)  # tossed and not yet used
-        self.x, self.sum = np.zeros((2, moves.ladder[-1]))
-        self.gradient, self.loss = -moves.problem.moment, moves.problem.loss_zero
-        self.far = 0.0  # the sum of all residuals so far is at least this long
+        self.state, self.sum = frame.start, np.zeros(frame.ladder[-1])  # the sum of q so far
+        drawn = np.arange(1 << len(p))[:, None] >> np.arange(len(p)) & 1
+        self.prices = prices(frame.ladder, frame.problem.design.m, frame.exact, drawn)
+        weights, few = eta * drawn / p, max(len(p) - 2, 1)
+        self.finest = weights[:, -1]
+        self.inner = [frame.step(row, len(p) - 1) for row in weights]  # all levels but the finest
+        letters = np.array([frame.step(row, few) for row in weights[1 : 1 << few : 2]])
+        self.words = words(letters, WORD // max(few - 1, 1))
 
-    def advance(self, limit: int, goal: float = np.inf) -> Readings:
-        """At most `limit` steps. The average is infinite where it cannot be below the goal."""
+    def advance(self, limit: int) -> Readings:
+        """At most `limit` steps."""
         if not len(self.ahead):
             self.ahead = next(self.coins)
         drawn, self.ahead = self.ahead[:limit], self.ahead[limit:]
-        moves, count, at = self.moves, len(drawn), 0
         codes = drawn @ (1 << np.arange(drawn.shape[1]))
-        price = prices(moves.ladder, moves.problem.design.m, moves.exact, drawn)
-        losses = np.empty((2, count))  # last, average
+        times, bill = self.steps + np.arange(1, len(codes) + 1), self.prices[codes].cumsum()
+        bill += self.flops
+        self.flops, self.steps = float(bill[-1]), int(times[-1])
+        both, first = np.zeros((2, len(codes) + 1)), 0
         with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge on the way
-            for end in [*np.flatnonzero(drawn[:, -1]).tolist(), count]:
-                if at < end:
-                    losses[0, at:end], losses[1, at:end] = self.inner(codes[at:end], goal)
-                if end < count:
-                    losses[:, end] = self.outer(codes[end], goal)
-                at = end + 1
-            self.diverged = not losses[0].max() < DIVERGED * moves.problem.loss_zero
+            for values, kept in self.walk(codes):
+                before = self.sum[first : first + values.shape[1]]
+                *found, after = squares(values, kept, before)
+                both += found
+                before[:] = after - values[-1]  # the last state is the next to be added
+                first += values.shape[1]
+            losses = self.frame.floor + np.array([both[0, 1:], both[1, :-1] / times**2]) / 2
+            self.diverged = not losses[0].max() < DIVERGED * self.frame.problem.loss_zero
         if self.diverged:
             losses = np.nan_to_num(losses, nan=np.inf)
-        bill = self.flops + np.cumsum(price)
-        self.flops = float(bill[-1])
-        return Readings(self.steps - count + 1 + np.arange(count), bill, *losses)
+        return Readings(times, bill, *losses)
 
-    def inner(self, codes: np.ndarray, goal: float) -> tuple[np.ndarray, np.ndarray | float]:
-        """Steps that leave the finest level alone: only the first n coordinates move."""
-        moves, n, count = self.moves, self.moves.ladder[-2], len(codes)
-        x, g = self.x, self.gradient
-        if moves.exact:
-            slopes = moves.path(g[:n], codes)
-            changes = moves.near.take(codes, axis=0)
-            changes *= slopes[:-1]
-        else:
-            points = moves.path(np.append(x[:n], 1.0), codes)[:, :n]
-            changes, slopes = points[1:] - points[:-1], g[:n] + (points - x[:n]) @ moves.strip[:n]
-        rises = np.einsum("ij,ij->i", changes, slopes[1:] + slopes[:-1]) / 2
-        last = self.loss + rises.cumsum()
-        largest = max(self.loss, np.maximum.reduce(last))
-        average = self.averages(changes, slopes) if self.close(goal, count, largest) else np.inf
-        self.sum += count * x
-        self.sum[:n] += BACKWARDS[-count:] @ changes
-        change = ONES[:count] @ changes
-        x[:n] += change
-        g += moves.strip @ change
-        self.steps, self.loss = self.steps + count, last[-1]
-        return last, average
+    def walk(self, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Make the steps. Coordinates of q, few by few: their values, and how long each is kept.
 
-    def close(self, goal: float, count: int, largest: float) -> bool:
-        """Whether an average of the next steps may be below the goal, their losses at most so."""
-        lost, needed = count * math.sqrt(2 * largest), math.sqrt(2 * goal) * (self.steps + count)
-        self.far -= lost
-        if self.far > needed:
-            return False
-        v, zero, t = self.moves.problem.moment, self.moves.problem.loss_zero, self.steps
-        self.gradients = self.moves.problem.gram @ self.sum - t * v
-        square = self.sum @ self.gradients - t * (v @ self.sum - 2 * t * zero)
-        self.far = math.sqrt(max(square, 0.0)) - lost
-        return not self.far > needed
-
-    def averages(self, changes: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """The loss of the average after each of these inner steps."""
-        x, g, v, n = self.x, self.gradient, self.moves.problem.moment, changes.shape[1]
-        t, sums = np.arange(1, len(changes) + 1.0), np.zeros_like(changes)
-        np.cumsum(np.cumsum(changes[:-1], axis=0), axis=0, out=sums[1:])  # of displacements
-        both = self.sum @ self.gradients + t * (self.sum @ g + x @ self.gradients) + t * t * (x @ g)
-        outside = 2 * self.gradients[:n] + self.steps * v[:n]
-        both += np.einsum("ij,ij->i", sums, np.cumsum(slopes[:-1], axis=0) + outside)
-        both += t * (sums @ (g + v)[:n])
-        times, linear = self.steps + t, v @ self.sum + t * (v @ x) + sums @ v[:n]
-        return self.moves.problem.loss_zero + (both / times - linear) / (2 * times)
-
-    def outer(self, code: int, goal: float) -> tuple[float, float]:
-        """A step that draws the finest level: every coordinate moves."""
-        x, g, problem, average = self.x, self.gradient, self.moves.problem, np.inf
-        if self.close(goal, 1, self.loss):
-            total, slopes = self.sum + x, self.gradients + g
-            t = self.steps + 1
-            average = (total @ slopes / t - problem.moment @ total) / (2 * t) + problem.loss_zero
-        self.sum += x
-        change = self.moves.outer(code, x, g)
-        x += change
-        g += problem.gram @ change
-        self.steps, self.loss = self.steps + 1, problem.loss_zero + x @ (g - problem.moment) / 2
-        return self.loss, average
+        The `head` moves at every step, the rest of the `core` where one of the two finest levels is
+        drawn, the `tail` where the finest is.
+        """
+        frame, top, inside, at = self.frame, len(self.inner) // 2, len(self.inner[0]), 0
+        height, n = self.words[0].shape
+        size, alphabet = height // n, max(top // 4, 1)
+        letters = np.append(codes // 2 % alphabet, np.zeros(size - 1, int))
+        spelt = np.correlate(letters, alphabet ** np.arange(size)).tolist()  # from each step on
+        draws = np.flatnonzero(codes >= top // 2)
+        ends, kinds = [*draws.tolist(), len(codes)], codes[draws].tolist()
+        cores, tails = np.empty((len(ends), inside)), [self.state[inside:]]
+        cores[0] = self.state[:inside]
+        head, path = cores[0, :n].copy(), []
+        for i, end in enumerate(ends):
+            path.append(head)
+            while at < end:
+                word = self.words[spelt[at]]
+                head = (word if end - at >= size else word[: (end - at) * n]).dot(head[-n:])
+                path.append(head)
+                at += size
+            cores[i, :n] = head[-n:]
+            if i == len(draws):
+                break
+            after = self.inner[kinds[i]].dot(cores[i], out=cores[i + 1])
+            if kinds[i] >= top:
+                state = np.append(cores[i], tails[-1])
+                state -= self.finest[kinds[i]] * frame.fields[-1].dot(state)
+                after += state[:inside] - cores[i]
+                tails.append(state[inside:])
+            at, head = end + 1, after[:n].copy()
+        self.state, heads = np.append(cores[-1], tails[-1]), np.concatenate(path).reshape(-1, n)
+        once, gaps, tails = np.ones(len(heads), int), np.diff([-1, *ends]), np.array(tails)
+        spans = np.diff([-1, *np.flatnonzero(codes >= top), len(codes)])
+        if frame.exact:
+            return [(heads, once), (cores[:, n:], gaps), (tails, spans)]
+        rows = np.hstack([heads, cores[:, n:].repeat(gaps, axis=0)])
+        near, far, k = frame.residual[:, :inside], frame.residual[:, inside:], inside - 1
+        moving = rows @ near[:k].T + (tails @ far[:k].T).repeat(spans, axis=0)
+        return [(moving, once), (near[k:, 0] + tails @ far[k:].T, spans)]

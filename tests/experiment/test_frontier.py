@@ -17,7 +17,7 @@ from mlgd.experiment.frontier import (
 )
 from mlgd.experiment.reduce import reduce
 from mlgd.experiment.sweep import Protocol
-from mlgd.experiment.trajectory import DRAWS, Moves, Trajectory, coins
+from mlgd.experiment.trajectory import DRAWS, Frame, Trajectory, coins
 
 LADDER = (1, 4, 16, 64)
 TARGETS = np.logspace(-0.3, -1.5, 10)
@@ -28,43 +28,39 @@ def problem():
     return reduce(Design(m=256, n=2048, seed=3), 64)
 
 
-def whole(problem, p, eta, exact, steps, goal=np.inf):
+def whole(problem, ladder, p, eta, exact, steps):
     """A run in Gram space to its end: steps, flops, last, average."""
-    run = Trajectory(Moves(problem, LADDER, p, eta, exact), (int(exact), 0, 0))
+    run = Trajectory(Frame(problem, ladder, exact), p, eta, (int(exact), 0, 0))
     parts = []
     while run.steps < steps:
-        parts.append(run.advance(min(700, steps - run.steps), goal))
+        parts.append(run.advance(min(700, steps - run.steps)))
     return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
 
 @pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("scale", [1, 2, 8, 1000])
-def test_gram_space_is_the_literal_run(problem, exact, scale):
-    p = probabilities(problem.biases(LADDER).max(axis=0), 3.0, scale)
+@pytest.mark.parametrize(
+    ("ladder", "scale"),
+    [
+        *((LADDER, c) for c in (1, 2, 8, 1000)),
+        ((2, 64), 4),
+        ((4, 16, 64), 1),
+        ((1, 2, 8, 16, 64), 2),
+    ],
+)
+def test_gram_space_is_the_literal_run(problem, exact, ladder, scale):
+    p = probabilities(problem.biases(ladder).max(axis=0), 3.0, scale)
     eta, rng = 1 / (4 * problem.smoothness(64)), stream(3, TELESCOPE, int(exact), 0, 0)
     columns = problem.design.columns(64)
-    run = literal.telescope(columns, problem.right, LADDER, p, eta, exact, rng, 3000)
-    _, flops, last, average = whole(problem, p, eta, exact, 3000)
+    run = literal.telescope(columns, problem.right, ladder, p, eta, exact, rng, 3000)
+    _, flops, last, average = whole(problem, ladder, p, eta, exact, 3000)
     np.testing.assert_allclose(last, run.last, rtol=1e-9)
     np.testing.assert_allclose(average, run.average, rtol=1e-9)
     np.testing.assert_array_equal(flops, run.flops)
 
 
-def test_averages_left_unread_were_above_the_goal(problem):
-    p = probabilities(problem.biases(LADDER).max(axis=0), 3.0, 1)
-    eta = 1 / (4 * problem.smoothness(64))
-    full = whole(problem, p, eta, True, 9000)[3]
-    goal = 0.8 * full.min()
-    some = whole(problem, p, eta, True, 9000, goal)[3]
-    unread = np.isinf(some)
-    assert unread.any()
-    assert full[unread].min() > goal
-    np.testing.assert_allclose(some[~unread], full[~unread], rtol=1e-9)
-
-
 def test_a_run_that_diverges_is_stopped(problem):
-    moves = Moves(problem, LADDER, np.array([1, 0.01, 0.001, 0.001]), 2.5, True)
-    run = Trajectory(moves, (0,))
+    p = np.array([1, 0.01, 0.001, 0.001])
+    run = Trajectory(Frame(problem, LADDER, True), p, 2.5, (0,))
     for _ in range(20):
         run.advance(DRAWS)
     assert run.diverged
