@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .hierarchy import Hierarchy, function, shown, taken
+from .hierarchy import Hierarchy, function, ladder, shown, taken
 from .plans import Problem
 
 SURE = 0.995  # one-sided: the range of a rate leaves out one in a hundred
@@ -79,7 +79,7 @@ class Audit:
         accuracy = np.maximum(accuracy, max(1e-16 * self.increment[0], 1e-300))
         accuracy = np.maximum.accumulate(accuracy[::-1])[::-1]  # no level is worse than finer ones
         found, of = dict(zip(self.levels, accuracy.tolist(), strict=True)), self.of
-        return Hierarchy(of.evaluate, of.cost, of.levels, found.__getitem__, of.exact)
+        return Hierarchy(of.evaluate, of.cost, of.levels, found.__getitem__, of.exact, True)
 
     def problem(
         self, scale=None, *, beta: float | None = None, d0: float | None = None, mu: float = 0.0
@@ -123,9 +123,7 @@ def audit(h: Hierarchy, points: Iterable, reference: Callable | None = None) -> 
     >>> round(256 * report.hierarchy.accuracy(8), 9), report.problem(beta=1, d0=2).first
     (1.0, 2)
     """
-    if not isinstance(h, Hierarchy):
-        raise ValueError(f"audit measures a Hierarchy; got {shown(h)}")
-    points, truths = _points(h, points), None
+    points, truths = _points(ladder(h), points), None
     if reference is not None:
         function("reference(y), the exact gradient, or leave it out", reference)
         truths = np.array([taken(lambda _, y: reference(y), "of the reference", y) for y in points])

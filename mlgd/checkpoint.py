@@ -20,7 +20,7 @@ from tqdm import tqdm
 from .bill import Bill, Result, State, Stop, Trace, log
 from .hierarchy import LevelError
 
-FORMAT = "mlgd checkpoint 5"
+FORMAT = "mlgd checkpoint 6"
 EVERY = 1.0  # seconds between two files,
 SPACING = 50  # or this many times what the last one took to write
 SAME = 1e-6  # relative; float32 on other hardware is the same problem
@@ -122,7 +122,8 @@ class Run:
             self.record()
         if self.path and time.monotonic() >= self.due:
             self.keep()
-        bar.set_postfix_str(f"price {bill.total:.3g}, estimate {state.estimate:.2g}", False)
+        if not bar.disable:
+            bar.set_postfix_str(f"price {bill.total:.3g}, estimate {state.estimate:.2g}", False)
         if self.callback is not None:  # last: a callback that stops the run leaves a whole step
             paid = bill.total, bill.paid["cost_by_level"]
             seen = Progress(state.step, state.y.copy(), state.output, *paid, self.rows[-1][2])

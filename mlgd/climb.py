@@ -233,7 +233,7 @@ class Ascent:
         # as long as increments grow, levels may agree because all of them are blind
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
-        blind = done and "rank" not in s.known and norm(s.y - s.start) > 0
+        blind = done and s.estimate > 0 and "rank" not in s.known and norm(s.y - s.start) > 0
         if i and (blind or ((done or dear) and "judged" not in s.known)):
             limit = self.price[i] * (self.tail() < NEAR * self.aims[i]) if dear else None
             j = self.affordable(limit) if dear or blind else None

@@ -7,7 +7,7 @@ descent or similar triangles; without a plan `climb` goes from coarse to fine.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from .bill import Bill, Result, State
 from .checkpoint import Progress, Run
 from .climb import Climb, climb
-from .hierarchy import Hierarchy, function, positive
+from .hierarchy import Hierarchy, function, ladder, positive
 from .plans import Plan
 from .telescope import Telescope
 
@@ -65,10 +65,8 @@ def minimize(
         raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
     if radius is not None and eps is None:
         raise ValueError("radius goes with eps, in a run without a plan: give eps, or leave it out")
-    eps, radius = (
-        None if given is None else positive(name, given)
-        for name, given in (("eps", eps), ("radius", radius))
-    )
+    eps = None if eps is None else positive("eps", eps)
+    radius = None if radius is None else positive("radius", radius)
     start, bill, seeded = h.point(y0), Bill(h, max_cost), rng is not None
     rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
@@ -82,7 +80,7 @@ def minimize(
     if checkpoint is not None:
         chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
         beginning = {
-            "set of levels": list(h.levels),
+            "set of levels": [*h.levels, h.exact],
             "list of prices": list(bill.price.values()),
             "plan, eps or radius": repr((chosen, eps, radius)),
             "start": start,
@@ -96,13 +94,9 @@ def minimize(
 
 def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None) -> None:
     """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
-    if not isinstance(h, Hierarchy):
-        hint = ": give its .hierarchy" if hasattr(h, "hierarchy") else ""
-        got = f"got a value of type {type(h).__name__}"
-        raise TypeError(f"the first argument must be a Hierarchy; {got}{hint}")
+    ladder(h)
     if not isinstance(plan, Plan | None):
-        hint = "make one, mlgd.plan(problem, eps)"
-        raise TypeError(f"plan must be a Plan; got a value of type {type(plan).__name__}: {hint}")
+        raise TypeError(f"plan must come from mlgd.plan; got a value of type {type(plan).__name__}")
     for name, given in functions.items():
         if given is not None:
             function(f"{name}(y)", given)
@@ -138,6 +132,8 @@ class Planned(State):
                     else:
                         yield at, partial(telescope.combine, hits[at - first], bill.values)
             self.stage, self.at = self.stage + 1, 0
+        if plan.promise == "proved" and bill.h.measured:
+            plan = replace(plan, promise="estimate")
         self.promise = "none" if bill.broken else plan.promise
         self.message = f"{self.step} steps, as planned: {bill.broken or plan.promised}"
 
@@ -176,18 +172,16 @@ class Triangles(Planned):
     """Similar triangles: x = (a z + A y)/A', z <- z - a g(x), y <- (a z + A y)/A', a = eta t."""
 
     z: np.ndarray | None = None
-    weight: float = 0.0
 
     def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
-        y, z, weight = self.y, self.z, self.weight
+        y, z = self.y, self.z
         for at, draw in self.draws(bill, plan, telescopes, rng):
             if not at:
-                z, weight = y, 0.0
-            alpha = plan.eta * (at + 1)
-            weight += alpha
-            share = alpha / weight
+                z = y
+            alpha, share = plan.eta * (at + 1), 2 / (at + 2)  # a, and a/A'
             x = y if z is y else y + share * (z - y)
-            z = z - alpha * draw(x)
-            y = y + share * (z - y)
-            self.y, self.z, self.weight = y, z, weight
+            x.flags.writeable = False  # or each level makes a view that is
+            step = alpha * draw(x)
+            z, y = z - step, x - share * step
+            self.y, self.z = y, z
             yield

@@ -22,9 +22,8 @@ def biased(
     gamma, c = positive("gamma", gamma), positive("c", c)
 
     def evaluate(k, y):
-        g = gradient(y)
-        u, sign = np.ones_like(g), -1.0 if alternate and k % 2 else 1.0
-        return g + (sign * 2.0**-k / np.linalg.norm(u)) * u
+        g, sign = gradient(y), -1.0 if alternate and k % 2 else 1.0
+        return g + sign * 2.0**-k / np.sqrt(np.size(g))
 
     return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
 

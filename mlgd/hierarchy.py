@@ -56,11 +56,12 @@ class Hierarchy:
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
     exact: bool = False
+    measured: bool = False  # set by `audit`: what rests on these accuracies is an estimate
 
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
         accuracy = dyadic if self.accuracy is None else self.accuracy
-        vars(self).update(levels=_integers(self.levels), accuracy=accuracy)
+        vars(self).update(levels=_integers(self.levels), accuracy=accuracy, exact=bool(self.exact))
         if not callable(self.cost):
             prices = by_level("price", self.cost, self.levels, every=True)
             vars(self).update(cost=prices.__getitem__)
@@ -119,7 +120,7 @@ class Hierarchy:
         for k in levels:
             self.pair(k)
         exact = self.exact and levels[-1] == self.levels[-1]
-        return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact)
+        return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact, self.measured)
 
     # --- evaluations ---
 
@@ -139,11 +140,11 @@ class Hierarchy:
     def value(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y) as a fresh float array of y's shape; a level that returns none is named."""
         self.pair(k)
-        return taken(self.evaluate, k, y)
+        return taken(self.evaluate, k, np.asarray(y, float))
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
         """The increment `A_k(y) - A_{k-}(y)`, k- the level before k; at the first A_k(y) itself."""
-        fine, *coarse = (taken(self.evaluate, j, y) for j in reversed(self.pair(k)))
+        fine, *coarse = (self.value(j, y) for j in reversed(self.pair(k)))
         return fine - coarse[0] if coarse else fine
 
 
@@ -198,6 +199,14 @@ def shown(given) -> str:
     text = repr(given)
     short = len(text) <= 60 and "\n" not in text
     return text if short else f"a value of type {type(given).__name__}"
+
+
+def ladder(given) -> Hierarchy:
+    """A Hierarchy, where one is needed."""
+    if not isinstance(given, Hierarchy):
+        hint = ": give its .hierarchy" if hasattr(given, "hierarchy") else ""
+        raise TypeError(f"a Hierarchy is needed; got a value of type {type(given).__name__}{hint}")
+    return given
 
 
 def function(signature: str, given: Callable) -> Callable:

@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError, dyadic, positive
+from .hierarchy import Hierarchy, LevelError, dyadic, ladder, positive
 from .telescope import Telescope, regime
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
@@ -194,7 +194,8 @@ def plan(
     eta = most if eta is None else positive("eta", eta)
     if eta > most * (1 + 1e-12):
         raise ValueError(f"eta must be at most 1/(4 beta) and d0^2/eps, {most:.4g}; got {eta:.4g}")
-    promise = "estimate" if problem.measured or hasattr(on, "values") else "proved"
+    measured = problem.measured or getattr(getattr(on, "hierarchy", on), "measured", False)
+    promise = "estimate" if measured else "proved"
     made = Plan(method=method, eta=eta, stages=(), problem=problem, eps=eps, promise=promise)
     if on is not None and method in ("multilevel", "fixed"):
         return _searched(made, *_ladder(on))
@@ -229,9 +230,7 @@ def compare(problem: Problem, eps: float, on=None) -> list[Plan]:
 
 def _ladder(on) -> tuple[Hierarchy, np.ndarray]:
     """A ladder, and all increments |A_j - A_i|: bounded by accuracies, or measured by `audit`."""
-    h = getattr(on, "hierarchy", on)
-    if not isinstance(h, Hierarchy):
-        raise ValueError(f"on must be a Hierarchy or the report of audit; got {type(on).__name__}")
+    h = ladder(getattr(on, "hierarchy", on))
     if not hasattr(on, "values"):
         return h, h.accuracies()[:, None] + h.accuracies()
     rows = np.array([np.reshape(on.values[k], (len(on.values[k]), -1)) for k in h.levels])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError
+from .hierarchy import Hierarchy, LevelError, ladder
 
 Gradient = Callable[[np.ndarray], np.ndarray | None]
 PAIRS = 150  # kept by L-BFGS
@@ -208,7 +208,7 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
     >>> [round(v, 2) for v in found[:3]], found.took.split(",")[0]
     ([4.0, 1.0, 2.0], 'level 0')
     """
-    k, start, calls = h.levels[0], h.point(y0), 1
+    k, start, calls = ladder(h).levels[0], h.point(y0), 1
 
     def level(z: np.ndarray) -> np.ndarray | None:
         nonlocal calls

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .hierarchy import Hierarchy, by_level
+from .hierarchy import Hierarchy, by_level, ladder
 
 
 def regime(gamma: float) -> str:
@@ -53,7 +53,7 @@ class Telescope:
     random: np.ndarray  # the probabilities of the others, past the prefix
 
     def __init__(self, h: Hierarchy, probabilities: Sequence[float] | Mapping[int, float]):
-        given = by_level("probability", probabilities, h.levels)
+        given = by_level("probability", probabilities, ladder(h).levels)
         for k, q in given.items():
             if q > 1:
                 raise ValueError(f"a probability is at most 1; got {q!r} at level {k}")
@@ -98,7 +98,7 @@ class Telescope:
             value *= weight
         for value in values[1:]:
             values[0] += value
-        return values[0] if values else np.zeros(y.shape)
+        return values[0] if values else np.zeros(np.shape(y))
 
     def _recipe(self, drawn: Sequence[bool]) -> tuple[tuple[int, ...], tuple[float, ...], float]:
         """The levels that outcomes need, coarsest first, the weights of their values, the price."""

@@ -264,3 +264,10 @@ def test_a_point_far_outside_the_radius_is_never_done():
     run = minimize(m.hierarchy, m.start, eps=1e-2 * m.loss(m.start), radius=m.d0)
     assert np.linalg.norm(run.y - m.start) < 2 * m.d0
     assert m.loss(run.y) < m.loss(m.start)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1.0])
+def test_levels_that_agree_to_the_last_bit_end_the_run(tilt):
+    h = Hierarchy(lambda k, y: (y - 3) * (1 + tilt * 2.0**-k), lambda k: 8.0**k, range(1, 5))
+    run = minimize(h, np.zeros(1), eps=1e-3, max_cost=1e6)
+    assert (run.status, run.promise, run.y.tolist()) == ("done", "none", [3.0])

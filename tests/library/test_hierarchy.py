@@ -69,6 +69,8 @@ def test_an_exact_level_has_no_error():
     assert h.level_for(1e-12) == 2
     assert h.only([0, 2]).exact
     assert not h.only([0, 1]).exact
+    with pytest.raises(AttributeError):
+        h.exact = False
 
 
 def test_a_hierarchy_says_what_it_is():

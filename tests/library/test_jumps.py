@@ -76,6 +76,8 @@ def test_the_average_is_exact_between_events(monkeypatch, weight):
     events = [(t, i, RATES[i]) for t, i in zip(times, which, strict=True)]
     monkeypatch.setattr(Schedule, "events", lambda *_: iter(events))
     result = flow(AFFINE, [1.0], steady(weight), 2.0, 0)
+    plain = flow(AFFINE, [1.0], RATES, 2.0, 0)
+    assert (plain.y[0] == result.y[0]) == (not weight)  # constant rates are averaged evenly
     path = [1.0]
     for i in which:
         slope, offset = SLOPES[i] - SLOPES.get(i - 1, 0), OFFSETS[i] - OFFSETS.get(i - 1, 0)

@@ -129,6 +129,7 @@ H, Y0, P = setting(400)
 OTHERS = {
     "set of levels": (Hierarchy(H.evaluate, H.cost, range(5)), Y0, P, 2),
     "list of prices": (Hierarchy(H.evaluate, lambda k: 9.0**k, H.levels), Y0, P, 2),
+    "levels": (replace(H, exact=True), Y0, P, 2),
     "plan": (H, Y0, setting(401)[2], 2),
     "start": (H, Y0 + 1e-3, P, 2),
     "gradient there": (replace(H, evaluate=lambda k, y: 1.01 * H.evaluate(k, y)), Y0, P, 2),

@@ -274,6 +274,9 @@ def test_measured_inputs_make_an_estimate():
         assert bill.promise == "estimate"
         assert "mean loss about 0.1 (estimate: " in bill.promised
     assert minimize(h, np.ones(2), plan(measured, 0.1, on=h), rng=0).promise == "estimate"
+    seen = report.hierarchy  # its accuracies were measured, whoever plans on them
+    for bill in (plan(PROBLEM, 0.2, on=seen), plan(PROBLEM, 0.2)):
+        assert minimize(seen, np.ones(2), bill, rng=0).promise == "estimate"
 
 
 def test_a_report_brings_its_own_increments():
