@@ -208,7 +208,7 @@ def _scale(levels, accuracy, free: int, sigma: float, gamma: float) -> float:
 # --- the cheapest telescope ---
 
 TINY = 1e-300  # a vanishing increment keeps a positive probability, or the mean would be another's
-ROUNDS = 25
+ROUNDS = 10
 STRIDES = (1, 2, 3)  # to begin with: where errors alternate, odd and even levels are rival valleys
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
 

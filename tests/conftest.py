@@ -1,8 +1,11 @@
 """What the tests of the book share."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as make has it: a sum must not depend on cores
 
 ROOT = Path(__file__).resolve().parent.parent
 
