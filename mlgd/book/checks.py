@@ -139,7 +139,8 @@ def exact(rows: Rows, words: str, computed, relation: str, figure, *, slack: str
     _sound(value.size and bound.any() and np.isfinite(bound).all(), f"{rows}: figures of 0 or inf")
     beyond = {"<=": value - bound, ">=": bound - value, "=": abs(value - bound)}[relation]
     # the first of those that only rounding tells apart: another processor must show the same
-    nearest = int(np.argmax(np.round(beyond / np.maximum(abs(bound), 1e-300), 9)))
+    unit = abs(bound).max() if relation == "=" else np.maximum(abs(bound), 1e-300)
+    nearest = int(np.argmax(np.round(beyond / unit, 8)))
     a, b = value[nearest], bound[nearest]
     allowed = 1e-9 if relation == "=" else 1e-12  # of the largest figure: rounding
     _need((beyond <= allowed * abs(bound).max()).all(), f"{rows}: {a:.6g} {relation} {b:.6g}?")
