@@ -65,7 +65,7 @@
   // the leaf of the tree; what it asks follows from the level that the cheapest steps need
   function advise(P, eps, repeats) {
     const levels = Math.max(0, Math.ceil(-Math.log2(stages(P, eps, "fixed")[0].delta) - 1e-9) - P.first);
-    const facts = { expensive: 2 ** (P.gamma * levels) >= 10, repeats, loose: levels <= 2, known: P.gamma > 2 };
+    const facts = { expensive: 2 ** (P.gamma * levels) >= 10, repeats, loose: levels <= 2, known: true };
     let node = window.mlgdTree;
     while (node.ask) node = facts[node.ask] ? node.yes : node.no;
     return node;
