@@ -134,8 +134,8 @@ Trace = namedtuple("Trace", "step cost loss")
 class Result:
     """Where a run ended, what it paid, why it ended and what may be said of y.
 
-    status: 'done', 'missed' (the estimate stayed above eps), 'stopped' (by a callback or an
-    interrupt), 'budget', 'diverged' (y is the start) or 'failed' (`error`: what a level raised).
+    status: 'done', 'missed' (the estimate is above eps, or nearly), 'stopped' (by a callback or an
+    interrupt), 'budget', 'diverged' (plans: y is the start), 'failed' (`error`: what was raised).
     promise: 'proved', 'estimate' or 'none'. `decisions` are sentences, in their order.
     """
 

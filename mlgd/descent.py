@@ -38,9 +38,10 @@ def minimize(
 ) -> Result:
     """Run a plan; or, without one, go from coarse to fine until a loss of eps above the minimum.
 
-    Without a plan no constants are needed. `radius` is a bound on `|y0 - y*|`, if you have one.
-    `result.estimate` is the loss that is believed, `result.decisions` says why, and
-    `result.promise` is 'estimate', or 'none' where nothing could be judged.
+    Without a plan no constants are needed, and with `max_cost` in place of eps it goes as far as
+    that pays. `radius` is a bound on `|y0 - y*|`, if you have one. `result.estimate` is the loss
+    that is believed, `result.decisions` says why, and `result.promise` is 'estimate', or 'none'
+    where nothing could be judged: fewer than three levels that differ, none of them `exact`.
 
     `loss` is recorded along the way (at about 200 steps of a plan), uncharged.
     `callback(progress)` is called after every step; returning True or raising StopIteration ends
