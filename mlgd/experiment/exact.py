@@ -12,7 +12,7 @@ from scipy.linalg import expm
 
 from mlgd import Hierarchy, Plan, Problem, Schedule, Telescope
 from mlgd.examples import biased
-from mlgd.formulas import SCHEDULE, values
+from mlgd.formulas import SCALE, SCHEDULE, value, values
 
 SIZE = 7  # moments 1, y, y^2, S, S y, S^2 and the weights' mass, S the weighted sum of the points
 # at the start, in units of d0: from the side where errors push, and the other
@@ -58,8 +58,9 @@ def proposition_schedule(
 ) -> Schedule:
     """The paper's Proposition 2: bias delta(t) and variance nu^2(t), relaxed backwards in time.
 
-    Mean loss at most eps with coarsest = 4 beta, the least rate of the coarsest level, and a
-    horizon of at least (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
+    For gamma > 2 and dyadic levels: the rates are those of the printed closed form. Mean loss at
+    most eps with coarsest = 4 beta, the least rate of the coarsest level, and a horizon of at least
+    (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
     """
     known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
     (delta, nu2), (_, before) = (values(SCHEDULE, t=t, **known).values() for t in (1 / mu, 0.0))
@@ -67,7 +68,8 @@ def proposition_schedule(
     levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
     accuracy = np.array([h.accuracy(k) for k in levels])
     shape, rank = accuracy ** (1 + gamma / 2), np.arange(len(levels))[:, None]
-    scale = 9 * np.cumsum(accuracy ** (1 - gamma / 2)) / nu2  # by the number of levels in use
+    known = {"gamma": gamma, "sigma": math.sqrt(nu2)}
+    scale = np.array([value(SCALE["HTMC"], delta=a, **known) for a in accuracy])  # a: the finest
 
     def rates(times: np.ndarray) -> np.ndarray:
         left = horizon - times

