@@ -73,6 +73,8 @@ WEIGHTS = LAST.eta * LAST.steps * (LAST.steps + 1) / 2
 SQUARES = LAST.eta**2 * LAST.steps * (LAST.steps + 1) * (2 * LAST.steps + 1) / 6
 RHO = 1 - 0.125 * 0.1 / 2
 BLOCKS = plan(STRONG, 0.01, "scheduled")
+NOISE = np.repeat([s.sigma**2 for s in BLOCKS.stages], [s.steps for s in BLOCKS.stages])
+OLDER = RHO ** np.arange(BLOCKS.steps)[::-1]  # the weight of a step over that of the last
 FINE = replace(CONVEX, c=0.01, first=7).prices(LAST.delta)
 THEOREMS = {  # what a plan computed, what its theorem says
     "1(a), step": (A.eta, 1 / 8),
@@ -89,6 +91,7 @@ THEOREMS = {  # what a plan computed, what its theorem says
     "proposition 2, weights": (BLOCKS.growth, 1 / RHO),
     "proposition 2, steps": (BLOCKS.steps, math.ceil(math.log(1 + 1.8 / 0.01) / -math.log(RHO))),
     "proposition 2, bias and noise": (plan(STRONG, 0.5, "scheduled").budget["bias"], 3 / 16),
+    "proposition 2, noise of all blocks": (0.125 * np.average(NOISE, weights=OLDER), 0.03 / 8),
     "proposition 2, last block": (BLOCKS.delta, min(s.delta for s in BLOCKS.stages)),
     "similar triangles, coarsest level": (LAST.telescope(FINE, LAST.stages[0]).p[0], 1),
     "fixed level": (plan(CONVEX, 0.375, "fixed").expected_cost, 4 * 9 / (0.125 * 0.375) * 128.0**3),
