@@ -6,7 +6,7 @@ import pytest
 from mlgd.experiment.design import Design
 from mlgd.experiment.frontier import Frozen, krylov_frontier, probabilities
 from mlgd.experiment.reduce import reduce
-from mlgd.experiment.sweep import Protocol, read
+from mlgd.experiment.sweep import EVERY, Protocol, read
 from mlgd.experiment.tables import (
     PAPER_COSTS,
     PAPER_ERRORS,
@@ -38,6 +38,14 @@ def test_the_paper_s_tables_are_typed_right():
 def test_a_slope_against_the_excess_is_the_smaller_one(found):
     loss, excess = (found.lines(found.flops("fixed"), e)[0] for e in (False, True))
     assert (excess < loss).all()
+
+
+def test_readings_get_less_straight_and_the_window_closes(found):
+    lowest = [found.lowest(every) for every in EVERY]
+    assert (lowest, found.every) == (sorted(lowest, reverse=True), 25)
+    apart = np.array([r.truncated - r.exact for r in found.results])
+    assert (apart >= 0).all()
+    assert not apart[..., -1].any()
 
 
 # -- beyond the paper ------------------------------------------------------------------------------
