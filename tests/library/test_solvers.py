@@ -50,14 +50,14 @@ def solved(f, y, tolerance=1e-9, most=400):
     return y, calls[0]
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("scale", "unit"), [(1e-6, 1.0), (1.0, 1.0), (1e6, 1.0), (1.0, 1e-6)])
 @pytest.mark.parametrize(
     ("f", "start", "most"),
     [(quadratic, START, 200), (logistic, 0 * START[:12], 40), (quartic, START[:5], 90)],
 )
-def test_l_bfgs_finds_the_minimizer_whatever_the_units(f, start, most, scale):
-    y, calls = solved(lambda z: scale * f(z), start, tolerance=1e-7 * scale)
-    assert np.linalg.norm(f(y)) <= 1e-7
+def test_l_bfgs_finds_the_minimizer_whatever_the_units(f, start, most, scale, unit):
+    y, calls = solved(lambda z: scale * f(z / unit), unit * start, tolerance=1e-7 * scale)
+    assert np.linalg.norm(f(y / unit)) <= 1e-7
     assert calls <= most
 
 
