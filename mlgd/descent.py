@@ -15,7 +15,7 @@ import numpy as np
 from .bill import Bill, Result, State
 from .checkpoint import Progress, Run
 from .climb import Climb, climb
-from .hierarchy import Hierarchy, function, ladder, positive
+from .hierarchy import Hierarchy, dyadic, function, ladder, positive
 from .plans import Plan
 from .telescope import Telescope
 
@@ -49,7 +49,7 @@ def minimize(
     fails ends it with status 'failed' and the output so far; an interrupt, and an error of your
     callback or loss, are raised again with the result on them, `error.result`. `checkpoint` is a
     path: the state is written there every few seconds, and a run that finds the file of its own
-    beginning goes on from it, bit for bit.
+    beginning goes on from it, bit for bit (after one evaluation, not charged, that compares).
 
     >>> from mlgd import Problem, plan
     >>> from mlgd.examples import biased
@@ -75,7 +75,10 @@ def minimize(
         run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     else:
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
-        bill.accuracy |= plan.accuracies or {}
+        assumed = plan.accuracies or {}
+        if h.accuracy is not dyadic and any(h.accuracy(k) > 1.001 * a for k, a in assumed.items()):
+            raise ValueError("these levels declare less accuracy than the plan's: plan on them")
+        bill.accuracy |= assumed
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
         run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
     if checkpoint is not None:
@@ -100,7 +103,7 @@ def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None)
         raise TypeError(f"plan must come from mlgd.plan; got a value of type {type(plan).__name__}")
     for name, given in functions.items():
         if given is not None:
-            function(f"{name}(y)", given)
+            function(f"{name}({'progress' if name == 'callback' else 'y'})", given)
 
 
 # --- the methods of a plan ---

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .hierarchy import Hierarchy, function, positive
+from .plans import Problem
 
 
 def biased(
@@ -74,8 +75,6 @@ class HeatSource:
     @property
     def problem(self):
         """What a plan needs; c from the level whose price lies highest above the law of prices."""
-        from .plans import Problem
-
         c = max(e * self.hierarchy.cost(k) ** (1 / 3) for k, e in self.errors.items())
         return Problem(beta=self.beta, mu=self.mu, d0=self.d0, gamma=3.0, c=c)
 

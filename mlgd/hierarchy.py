@@ -140,7 +140,7 @@ class Hierarchy:
     def value(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y) as a fresh float array of y's shape; a level that returns none is named."""
         self.pair(k)
-        return taken(self.evaluate, k, np.asarray(y, float))
+        return taken(self.evaluate, k, self.point(y))
 
     def step(self, k: int, y: np.ndarray) -> np.ndarray:
         """The increment `A_k(y) - A_{k-}(y)`, k- the level before k; at the first A_k(y) itself."""
@@ -217,14 +217,15 @@ def function(signature: str, given: Callable) -> Callable:
     return given
 
 
-def positive(name: str, given: float) -> float:
-    """A positive, finite number."""
+def positive(name: str, given: float, zero: bool = False) -> float:
+    """A positive, finite number, or zero where that is allowed."""
     try:
         value = math.nan if isinstance(given, str | bytes | bool) else float(given)
     except (TypeError, ValueError, OverflowError):
         value = math.nan
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be positive and finite; got {shown(given)}")
+    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+        sort = "non-negative" if zero else "positive"
+        raise ValueError(f"{name} must be {sort} and finite; got {shown(given)}")
     return value
 
 
@@ -252,4 +253,4 @@ def by_level(name: str, given, levels: tuple[int, ...], every: bool = False) -> 
     if not pairs or not {*pairs} <= {*levels} or (every and len(pairs) < len(levels)):
         what = f"{{level: {name}}} or a list, of {'all' if every else 'the first'} levels {levels}"
         raise ValueError(f"a {name} for each level used is needed, {what}; got {shown(given)}")
-    return {k: positive(f"the {name} of level {k}", pairs[k]) for k in sorted(pairs)}
+    return {k: positive(f"the {name} of level {k}", pairs[k]) for k in levels if k in pairs}

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 
 import numpy as np
 
 from .bill import Bill, Result, State
 from .checkpoint import Run
 from .descent import refuse
-from .hierarchy import Hierarchy, by_level
+from .hierarchy import Hierarchy, by_level, positive
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
@@ -51,6 +50,8 @@ class Schedule:
         for start, end in self.stretches(horizon):
             half = (end - start) / 2
             rates = self.rates(start + half * (1 + nodes))
+            if not ((rates >= 0) & (rates <= self._bounds(start, end)[:, None])).all():
+                raise ValueError("rates must be non-negative, monotone between breaks: add breaks")
             total += half * float(np.asarray(values, float) @ rates @ weights)
         return total
 
@@ -134,8 +135,7 @@ def flow(
         column = np.array([*given.values()])[:, None]
         schedule = Schedule(lambda times: np.repeat(column, np.size(times), axis=1), tuple(given))
     for name, number in (("horizon", horizon), ("weight", schedule.weight)):
-        if not (isinstance(number, Real) and math.isfinite(number) and number >= 0):
-            raise ValueError(f"the {name} must be finite and non-negative; got {number!r}")
+        positive(f"the {name}", number, zero=True)
     bill, y = Bill(h.only(schedule.levels), max_cost), h.point(y0)
     events = schedule.integral(np.ones(len(schedule.levels)), horizon)
     run = Run(bill, Flow(y, mean=y), loss, steps=events)

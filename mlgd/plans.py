@@ -38,8 +38,7 @@ class Problem:
     def __post_init__(self):
         scale = {name: positive(name, getattr(self, name)) for name in ("beta", "d0", "gamma", "c")}
         vars(self).update(scale)
-        number = isinstance(self.mu, int | float) or hasattr(self.mu, "dtype")
-        if not number or not 0 <= self.mu <= self.beta:
+        if positive("mu", self.mu, zero=True) > self.beta:
             raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
         first = math.floor(-math.log2(self.c)) + 1 if self.first is None else self.first
         if not isinstance(first, Integral) or isinstance(first, bool):
@@ -280,7 +279,7 @@ def _searched(made: Plan, h: Hierarchy, apart: np.ndarray) -> Plan:
     for k in np.flatnonzero((room >= 0).any(axis=0)).tolist():
         fits = np.flatnonzero(room[:, k] >= 0)
         ways.append((price(0, k, fits), fits[0], k))
-        if price(0, k, fits, room[:, k].max()) < min(ways)[0]:  # fewest steps, most noise
+        if price(0, k, fits, room[:, k].max()) < min(ways)[0]:  # fewest steps, each with most noise
             at = fminbound(price, 0, fits.size - 1, (k, fits), xtol=2)
             ways.append((price(at, k, fits), fits[round(at)], k))
     if not ways:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .hierarchy import Hierarchy, by_level, ladder
+from .hierarchy import Hierarchy, by_level, ladder, positive
 
 
 def regime(gamma: float) -> str:
@@ -129,10 +129,10 @@ class Telescope:
         it is drawn as printed, like the others. sigma = 0 is the fixed level. On a ladder that is
         not dyadic the same shape is scaled to the same guarantee.
         """
-        if not (delta > 0 and sigma >= 0 and gamma > 0 and 0 <= coarsest <= 1):
-            need = "delta > 0, sigma >= 0, gamma > 0, coarsest in [0, 1]"
-            raise ValueError(f"need {need}; got {delta!r}, {sigma!r}, {gamma!r}, {coarsest!r}")
-        levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
+        sigma, gamma = min(positive("sigma", sigma, zero=True), LOUD), positive("gamma", gamma)
+        if not 0 <= coarsest <= 1:
+            raise ValueError(f"coarsest, a probability, must lie in [0, 1]; got {coarsest!r}")
+        levels = ladder(h).levels[: h.levels.index(h.level_for(delta)) + 1]
         accuracy = np.array([h.accuracy(k) for k in levels])
         p, free = np.ones(len(levels)), int(coarsest == 1)  # a certain level makes no variance
         if sigma > 0 and len(levels) > free:
@@ -157,11 +157,9 @@ class Telescope:
         >>> t.levels, t.p.round(2), round(t.expected_cost(), 2)
         ((5, 6), array([1.  , 0.36]), 55.04)
         """
-        if not sigma >= 0:
-            raise ValueError(f"sigma must be non-negative; got {sigma!r}")
-        norms = np.asarray(increments, float)
+        norms, sigma = np.asarray(increments, float), min(positive("sigma", sigma, zero=True), LOUD)
         n = len(norms) if norms.ndim else 0
-        shaped = norms.shape in ((n,), (n, n)) and 0 < n <= len(h.levels)
+        shaped = norms.shape in ((n,), (n, n)) and 0 < n <= len(ladder(h).levels)
         if not (shaped and np.isfinite(norms).all() and (norms >= 0).all()):
             raise ValueError(
                 "increments: one finite norm for each of the first levels, or a square array of "
@@ -170,7 +168,7 @@ class Telescope:
         if norms.ndim == 1:
             norms = np.cumsum(np.triu(np.tile(norms, (n, 1)), 1), axis=1)  # no differences
         cost, last = np.array([h.cost(k) for k in h.levels[:n]], float), n - 1
-        squared, variance = np.maximum(norms**2, TINY), float(sigma) ** 2
+        squared, variance = np.maximum(norms**2, FAINT * sigma**2), sigma**2
         # levels are found by adding or leaving out one, from the best few choices so far, beginning
         # with even strides, until nothing is gained; the tests compare with brute force
         known = {(last,): (float(cost[last]), np.ones(1))}
@@ -207,7 +205,8 @@ def _scale(levels, accuracy, free: int, sigma: float, gamma: float) -> float:
 
 # --- the cheapest telescope ---
 
-TINY = 1e-300  # a vanishing increment keeps a positive probability, or the mean would be another's
+TINY = 1e-300  # of an exact level, whose probability must not vanish
+FAINT, LOUD = 1e-100, 1e150  # squared norms over the variance, at least; a noise, at most
 ROUNDS = 10
 STRIDES = (1, 2, 3)  # to begin with: where errors alternate, odd and even levels are rival valleys
 KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere

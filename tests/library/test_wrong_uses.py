@@ -40,6 +40,7 @@ def price(k):
 GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7)}
 H = Hierarchy(**GOOD)
 Y = np.ones(3)
+ROUGH = Hierarchy(evaluate, price, range(1, 7), lambda k: 1.0)
 MESH = Hierarchy(evaluate, lambda k: k**3.0, [16, 128, 2048])  # fine until accuracies are asked for
 REPORT = audit(H, [Y, 2 * Y])
 FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
@@ -178,7 +179,7 @@ ROWS = [
     (run(max_cost="all"), "max_cost must be positive and finite; got 'all'"),
     (run(max_cost=7.0), "does not pay for one evaluation, which costs 8 or more: raise max_"),
     (run(loss=0.0), r"loss must be a function; got 0.0: give loss\(y\)"),
-    (run(callback=[3]), r"callback must be a function; got \[3\]"),
+    (run(callback=[3]), r"callback must be a function; got \[3\]: give callback\(progress\)"),
     (run(checkpoint=3), "checkpoint must be the path of a file, .*; got 3"),
     (run(checkpoint="."), "checkpoint must be the path of a file, .*; got '.'"),
     (run(checkpoint="no/such/folder/file"), "in a folder that is there; got 'no/such/folder/file'"),
@@ -194,10 +195,10 @@ ROWS = [
     (jump(rates=[1.0, -1.0]), "the rate of level 2 must be positive and finite; got -1.0"),
     (jump(rates=[1.0, "2"]), "the rate of level 2 must be positive and finite; got '2'"),
     (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), "level 9 is not one of 1..6"),
-    (jump(horizon=-1.0), "the horizon must be finite and non-negative; got -1.0"),
+    (jump(horizon=-1.0), "the horizon must be non-negative and finite; got -1.0"),
     (
         jump(rates=Schedule(np.sin, (1,), weight=-1.0)),
-        "the weight must be finite and non-negative; got -1.0",
+        "the weight must be non-negative and finite; got -1.0",
     ),
     (jump(max_cost=0), "max_cost must be positive and finite; got 0"),
     (jump(loss="l2"), "loss must be a function; got 'l2'"),
@@ -231,14 +232,19 @@ ROWS = [
     (telescope([1.0, 0.0]), "the probability of level 2 must be positive and finite; got 0.0"),
     (telescope([1.0, 1.5]), "a probability is at most 1; got 1.5 at level 2"),
     (telescope({1: 1.0, 9: 0.5}), r"levels \(1, 2, 3, 4, 5, 6\); got \{1: 1.0, 9: 0.5\}"),
-    (lambda: Telescope.cheapest(H, -1.0, [1.0]), "sigma must be non-negative; got -1.0"),
+    (lambda: Telescope.cheapest(H, -1.0, [1.0]), "sigma must be non-negative and finite; got -1.0"),
     (lambda: Telescope.cheapest(H, 1.0, [1.0, math.nan]), "increments: one finite norm for each"),
     (lambda: Telescope.cheapest(H, 1.0, np.ones(9)), "increments: .* of the first levels"),
     (lambda: Telescope.cheapest(H, 1.0, np.ones((2, 3))), "or a square array of the norms"),
-    (
-        lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0),
-        "need delta > 0, sigma >= 0, gamma > 0, coarsest",
-    ),
+    (lambda: Telescope.cheapest(None, 1.0, [1.0]), "a Hierarchy is needed; got .* NoneType"),
+    (lambda: Telescope.for_accuracy(H, 0.0, 1.0, 3.0), "delta must be positive and finite; got 0"),
+    (lambda: Telescope.for_accuracy(H, 0.5, math.inf, 3.0), "sigma must be non-negative and fin"),
+    (lambda: Telescope.for_accuracy(H, 0.5, "1", 3.0), "sigma must be .* got '1'"),
+    (lambda: Telescope.for_accuracy(H, 0.5, 1.0, 3.0, 2.0), r"must lie in \[0, 1\]; got 2.0"),
+    (lambda: Telescope(H, [1.0]).draw(1j * Y), POINT),
+    (run(h=ROUGH, how=plan(PROBLEM, 0.25, on=H)), "declare less accuracy than the plan's"),
+    (jump(rates=Schedule(lambda t: 10 - 20 * t[None], (1,))), "rates must be non-negative"),
+    (jump(rates=Schedule(lambda t: 1 + 9 * np.sin(3 * t[None]), (1,))), "monotone between breaks"),
     (lambda: Telescope.for_accuracy(H, 1e-9, 1.0, 3.0), "accuracy 1e-09 is needed"),
     (by_hand(telescope=H), "by_hand needs a Telescope; got Hierarchy"),
     (by_hand(eta=0), "eta must be positive and finite; got 0"),
