@@ -226,8 +226,7 @@ class Ascent:
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, dear = self.whole(), self.expensive[i]
-        seen = s.pairs or not s.gradient.any()
+        s.estimate, seen = self.whole(), s.pairs or not s.gradient.any()
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
         blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
@@ -235,6 +234,7 @@ class Ascent:
             if s.products * self.price[j + 1] <= self.bill.total:
                 s.base = j + 1
                 return self.view(j + 1)
+        dear = self.expensive[i] and self.tail() < EXPENSIVE * self.aims[i]  # near: weigh it better
         if i and (blind or ((done or dear or last) and "judged" not in s.known)):
             j = self.affordable(self.price[i] if dear else None) if dear or blind else None
             return self.view(min(s.base, i) if blind and j is None else j)
