@@ -5,9 +5,8 @@
    of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
-4. A level is solved until what is left counts little beside its tail, whatever eps is. *done* needs
-   increments that fall. Before it is said or an expensive level bought, they are taken anew, at the
-   point reached, and weighed by Lanczos: pairs see only where steps led.
+4. *done* needs increments that fall: while they grow, all levels may be blind. They are taken anew
+   and weighed by Lanczos first, on a level with the next one's curvature that resolves what counts.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
@@ -29,13 +28,12 @@ TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margi
 LEFT = 0.25  # of the tail (of the first increment): more is worth a step; of eps: less is not told
 LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
 SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
-SLOW = 0.5  # a step that leaves more of the loss than this asks for finer, costlier curvature
-PLATEAU = 6  # steps without a gradient smaller by a tenth: the next level knows better
-TELL = 4  # steps, at least, for their gains to tell what is left
-PRODUCTS, LEAST = 120, 8  # per look, at most (for condition numbers of 1e4) and before *done*
-NEAR = 10.0  # times the aim: a tail below that is worth a gradient's price to weigh it better
+PLATEAU, TELL = 6, 4  # steps: no gradient smaller by a tenth, go up; their gains tell what is left
+PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
-RIDGE = 0.5  # of eps: what a radius may hide; errors, which have the rest, weigh as its inverse
+RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
+RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
+MISLED = 0.5  # of a gradient: curvatures that differ by more over the way are not of one function
 REPEATS = 1e-6  # of a gradient: what sums in another order change
 
 
@@ -76,7 +74,7 @@ class Ascent:
         self.levels, self.top, self.exact = bill.h.levels, len(bill.h.levels) - 1, bill.h.exact
         self.price = [bill.price[k] for k in self.levels]
         self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
-        self.aims = [self.eps * (TIGHT if dear else AIM) for dear in self.expensive]
+        self.aims = [max(self.eps * (TIGHT if e else AIM), self.hides) for e in self.expensive]
 
     def value(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray:
         """The level of rank i at x, and with a radius the pull of the start."""
@@ -107,15 +105,18 @@ class Ascent:
         fits = [j for j in range(s.base, s.level) if s.products * self.price[j] <= limit]
         return max(fits) if fits and norm(s.y - s.start) else None
 
-    def look(self, v: np.ndarray, j: int, most: int = PRODUCTS) -> None:
+    def look(self, v: np.ndarray, j: int) -> None:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
         s = self.s
         f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
         far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
-        found = curvature(f, s.y, at, v, far, most, rng)
+        found = curvature(f, s.y, at, v, far, PRODUCTS, rng)
         s.products, s.known["rank"] = found.nodes.size + 6, j
         drift = self.drift(j, found) if j < s.level else 0.0
         floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], 1e-150)
+        bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
+        worth = [found.weights @ ((b - self.ridge) / b**2) for b in bent]
+        s.known["raised"] = worth[1] > RAISED * worth[0]
         place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
         s.pairs[place:place] = found.pairs(max(floor, self.ridge), v.shape)
         del s.pairs[:-PAIRS]
@@ -125,13 +126,13 @@ class Ascent:
 
     def drift(self, j: int, found: Krylov) -> float:
         """What the curvature of rank j is off by: half of what it changed, where it is flattest."""
-        s, i, flattest = self.s, max(j, 1), found.ritz[0].reshape(self.s.y.shape)
+        s, i, flattest = self.s, max(j, self.s.base + 1), found.ritz[0].reshape(self.s.y.shape)
         low, high = (self.tried(m, s.y + found.t * flattest, "curvature") for m in (i - 1, i))
         if low is None or high is None:
             return 0.0
         gap = (high - self.at(i, "curvature") - low + self.at(i - 1, "curvature")) / found.t
         average = norm(found.ritz @ gap.ravel()) / math.sqrt(len(found.nodes))
-        return max(abs(dot(gap, flattest)) / 2, average) / (2 if j else 1)
+        return max(abs(dot(gap, flattest)) / 2, average) / (2 if j == i else 1)
 
     def worth(self, v: np.ndarray) -> float:
         """The loss that a gradient v means by the pairs; without the ridge."""
@@ -193,8 +194,8 @@ class Ascent:
     def solved(self) -> bool:
         """Whether what is left on this level counts little."""
         s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
-        if not s.level or not tail:
-            first = self.worth(s.increments[0][0]) if not s.level and self.top else 0.0
+        if not s.level:
+            first = self.worth(s.increments[0][0]) if self.top else 0.0
             return now <= LAST * self.eps or (now < LEFT * first and len(s.sizes) > TELL)
         if tail <= 0.95 * aim:
             return self.whole() <= aim
@@ -205,7 +206,7 @@ class Ascent:
         s, i, n = self.s, self.s.level, len(self.s.sizes)
         if s.stuck or self.solved():
             return self.decide()
-        before, j = self.now(), s.known.get("rank", i)
+        j = s.known.get("rank", i)
         if s.fresh:  # the mean of n steps: what jumps from point to point falls as 1/n
             x = s.y - inverse(s.pairs, s.gradient) / n
             g = self.tried(i, x) if n == 1 or (n < 2 * PLATEAU and self.expensive[i]) else None
@@ -219,29 +220,26 @@ class Ascent:
             s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
             if s.base <= j < i and s.sizes[-1] and s.products * self.price[j] <= self.price[i]:
                 self.look(s.gradient, j)
-                if self.now() > SLOW * before and not s.fresh:  # that curvature misled
-                    s.stuck = i < self.top and self.tail() > max(self.aims[i], self.now() / 4)
-                    s.base = min(j + 1, i)
             s.estimate = self.whole()
         return True
 
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, dear = self.whole(), self.expensive[i]
-        seen = s.pairs or not s.gradient.any()
-        # as long as increments grow, levels may agree because all of them are blind
+        s.estimate, seen = self.whole(), s.pairs or not s.gradient.any()
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
-        blind = done and s.estimate > 0 and "rank" not in s.known and norm(s.y - s.start) > 0
-        if i and (blind or ((done or dear) and "judged" not in s.known)):
-            limit = self.price[i] * (self.tail() < NEAR * self.aims[i]) if dear else None
-            j = self.affordable(limit) if dear or blind else None
-            short = blind and j is None
-            return self.view(min(s.base, i) if short else j, LEAST if short else PRODUCTS)
-        lost = i > 1 and not s.pairs and s.gradient.any()  # three levels, and none curves upwards
-        end = "done" if done or not self.eps else "missed"
-        return self.end(end) if done or last or lost else self.up()
+        blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
+        if done and s.known.pop("raised", False) and (j := s.known["rank"]) < i:
+            if s.products * self.price[j + 1] <= self.bill.total:
+                s.base = j + 1
+                return self.view(j + 1)
+        dear = self.expensive[i] and self.tail() < EXPENSIVE * self.aims[i]  # near: weigh it better
+        if i and (blind or ((done or dear or last) and "judged" not in s.known)):
+            j = self.affordable(self.price[i] if dear else None) if dear or blind else None
+            return self.view(min(s.base, i) if blind and j is None else j)
+        over = done or last or (i > 1 and not seen)  # three levels, and none curves upwards
+        return self.end("done" if done or not self.eps else "missed") if over else self.up()
 
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""
@@ -251,9 +249,11 @@ class Ascent:
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
         self.move(x, self.value(i, x) if there is None else there)
         s.known |= known
+        if i == 1 and norm(self.at(1) - self.at(0) - s.increments[0][0]) > MISLED * s.sizes[0]:
+            s.base = 1  # increments at both ends of the way tell what curvatures differ by
         return self.view(self.affordable(), arrived=True)
 
-    def view(self, j: int | None, most: int = PRODUCTS, arrived: bool = False) -> bool:
+    def view(self, j: int | None, arrived: bool = False) -> bool:
         """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
         s, i, before = self.s, self.s.level, max(self.s.level - (1 if arrived else 3), 0)
         s.sizes = [norm(s.gradient)] if arrived else s.sizes
@@ -266,8 +266,8 @@ class Ascent:
         d = s.increments[-1][0]
         v = s.gradient if arrived else d if "rank" in s.known else d + s.gradient
         if j is not None and v.any():
-            self.look(v, j, most)
-        s.known |= {} if arrived and j is None else {"judged": True}
+            self.look(v, j)
+        s.known |= {"judged": j is not None} if j is not None or not arrived else {}
         s.increments[-1][1] = self.worth(d)
         by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
         k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"

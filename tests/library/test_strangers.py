@@ -94,6 +94,8 @@ REACHED = {  # levels, start, eps, loss above the minimum
     ),
     "single precision": (lambda k, y: noisy(k, y).astype(np.float32), range(10), ZERO, 1e-3, above),
     "a level of zeros": (lambda k, y: noisy(k, y) if k else 0 * y, range(8), ZERO, 1e-3, above),
+    "a steep level": (lambda k, y: noisy(k, y) * (1 if k else 1e3), range(9), ZERO, 1e-3, above),
+    "rounded": (lambda k, y: np.round(quadratic(y) * 4**k) / 4**k, range(9), ZERO, 1e-2, above),
     "zero at the start": (lambda k, y: noisy(k, y) if k else LAM * y, range(8), ZERO, 1e-3, above),
     "start at the end": (noisy, range(9), TARGET, 1e-3, above),
     "logistic": (
