@@ -207,7 +207,7 @@ class Ascent:
         if s.stuck or self.solved():
             return self.decide()
         j = s.known.get("rank", i)
-        if s.fresh:  # the mean of n steps: what jumps from point to point falls as 1/n
+        if s.fresh and self.tail():  # the mean of n steps: what jumps falls as 1/n
             x = s.y - inverse(s.pairs, s.gradient) / n
             g = self.tried(i, x) if n == 1 or (n < 2 * PLATEAU and self.expensive[i]) else None
         else:
@@ -216,7 +216,7 @@ class Ascent:
         if g is not None:
             self.move(x, g)
             s.sizes.append(norm(s.gradient))
-            few = PLATEAU if i < self.top else max(5 * PLATEAU, n // 2)
+            few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
             s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
             if s.base <= j < i and s.sizes[-1] and s.products * self.price[j] <= self.price[i]:
                 self.look(s.gradient, j)

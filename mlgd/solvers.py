@@ -219,10 +219,9 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
             return None
 
     y, g, pairs = start, h.value(k, start), []
-    found, first = (y, g), norm(g)
-    while found is not None and norm(g) > 1e-3 * first and calls < 200:
+    small = 1e-3 * norm(g)
+    while norm(g) > small and calls < 200 and (found := advance(level, y, g, pairs)):
         y, g = found
-        found = advance(level, y, g, pairs)
     d0 = norm(y - start)
     if not d0:
         raise ValueError(f"level {k} does not move from y0: its gradient is zero or constant")

@@ -274,3 +274,16 @@ def test_levels_that_agree_to_the_last_bit_end_the_run(tilt):
 def test_pairs_of_a_level_that_is_far_too_steep_do_not_end_a_run():
     y, _ = advance(lambda z: z - 1, ZERO, ZERO - 1, [[ZERO + 1, ZERO + 1e6, 3e7]])
     assert np.linalg.norm(y - 1) < np.linalg.norm(ZERO - 1)
+
+
+def test_an_exact_level_is_minimized_to_the_end():
+    """A loaded string with steep slopes: its gradient stays as large for more than thirty steps."""
+
+    def gradient(k, y):
+        slopes = np.diff(np.pad(y, 1)) * y.size
+        load = y - 6 * np.sin(np.arange(y.size) * 7 / y.size)
+        return load / y.size - np.diff(slopes / np.sqrt(1 + slopes**2))
+
+    run = minimize(Hierarchy(gradient, [1.0], [0], exact=True), np.zeros(200), eps=1e-6)
+    assert run.success
+    assert np.linalg.norm(gradient(0, run.y)) < 1e-4
