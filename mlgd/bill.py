@@ -51,8 +51,8 @@ class State:
         return self.y.copy()
 
     def decide(self, sentence: str) -> None:
-        """Keep, and log, what was decided and why."""
-        self.decisions.append(sentence)
+        """Keep what was decided and why, once, and log it."""
+        self.decisions += [sentence] * (sentence not in self.decisions[-1:])
         log.info("%s", sentence)
 
 

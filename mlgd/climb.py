@@ -13,6 +13,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -82,11 +83,9 @@ class Ascent:
 
     def tried(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
         """The same, or None where it has nothing to say: a trial went too far."""
-        try:
+        with suppress(LevelError):
             value = self.value(i, x, purpose)
-        except LevelError:
-            return None
-        return value if np.abs(value).max() < 1e100 else None
+            return value if np.abs(value).max() < 1e100 else None
 
     def at(self, i: int, purpose: str = "gradients") -> np.ndarray:
         """The level of rank i at y, bought once."""
@@ -164,8 +163,7 @@ class Ascent:
 
     def now(self) -> float:
         """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
-        s, steps = self.s, len(self.s.sizes) - 1
-        left = self.worth(s.gradient)
+        s, steps, left = self.s, len(self.s.sizes) - 1, self.worth(self.s.gradient)
         if "rank" in s.known or steps < TELL:
             jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
             return max(left - jumps, jumps / max(steps, 1))  # seen here, and where steps were made
@@ -219,7 +217,8 @@ class Ascent:
             few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
             s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
             if s.base <= j < i and s.sizes[-1] and s.products * self.price[j] <= self.price[i]:
-                self.look(s.gradient, j)
+                with suppress(LevelError):
+                    self.look(s.gradient, j)
             s.estimate = self.whole()
         return True
 
@@ -266,7 +265,8 @@ class Ascent:
         d = s.increments[-1][0]
         v = s.gradient if arrived else d if "rank" in s.known else d + s.gradient
         if j is not None and v.any():
-            self.look(v, j)
+            with suppress(LevelError):  # nothing around y has a value
+                self.look(v, j)
         s.known |= {"judged": j is not None} if j is not None or not arrived else {}
         s.increments[-1][1] = self.worth(d)
         by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
