@@ -66,11 +66,11 @@ def test_it_runs_on_dask(small):
 def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
     """Killed by SIGKILL at a random moment and given again, it ends with the same bits."""
     psutil = pytest.importorskip("psutil")
-    options = ["--m", "1024", "--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "out")]
+    options = ["--m", "512", "--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "out")]
     script = tmp_path / "run.py"  # a file, since spawned workers import the main module
     script.write_text(
         "from mlgd.experiment import large\n\nif __name__ == '__main__':\n"
-        f"    large.NUMBERS = {2**21}\n    large.main({options!r})\n"
+        f"    large.NUMBERS = {2**18}\n    large.main({options!r})\n"
     )
 
     def kept():
@@ -98,10 +98,10 @@ def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
         assert not (tmp_path / "out").exists()
         assert start(log).wait(timeout=400) == 0
     assert kept().items() >= before.items(), "nothing that was kept is computed again"
-    design = Design(m=1024, n=65536, seed=100, pairs=True)
-    large.NUMBERS, usual = 2**21, large.NUMBERS
+    design = Design(m=512, n=32768, seed=100, pairs=True)
+    large.NUMBERS, usual = 2**18, large.NUMBERS
     try:
-        assert large.read(tmp_path / "out").to_json() == run(design, 256).to_json(), "the same bits"
+        assert large.read(tmp_path / "out").to_json() == run(design, 128).to_json(), "the same bits"
     finally:
         large.NUMBERS = usual
 
