@@ -66,7 +66,7 @@ def test_sliders_show_what_compare_predicts(explorer):
 def test_the_verdict_is_the_leaf_of_the_tree(explorer):
     """Its answers follow from the level that a fixed level needs; keys move the sliders too."""
     seen = set()
-    for gamma, target, repeats in itertools.product((0.5, 1.5, 3, 6), (0.5, 1, 2, 4), (0, 1)):
+    for gamma, target, repeats in itertools.product((0.5, 1.5, 6), (0.5, 2, 4), (0, 1)):
         move(explorer, gamma=gamma, kappa=2, eps=target, first=1)
         explorer.locator("input[name=repeats]").set_checked(bool(repeats))
         problem = Problem(beta=1, c=1, d0=1, gamma=gamma, mu=0.01, first=1)

@@ -213,7 +213,6 @@ def changed_page(html: Path, folder: Path, addition: str) -> Path:
 
 
 def test_page_check_can_fail(visit, html, tmp_path):
-    """Something sound added to a page, then one of each thing that can break."""
-    assert page_problems(visit, changed_page(html, tmp_path, "<p>Sound.</p>")) == []
+    """One of each thing that can break, added to a page."""
     found = page_problems(visit, changed_page(html, tmp_path, "".join(BROKEN.values())))
     assert [told for told in BROKEN if not any(told in line for line in found)] == [], found
