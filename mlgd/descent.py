@@ -75,10 +75,10 @@ def minimize(
         run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     else:
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
-        assumed = plan.accuracies or {}
-        if h.accuracy is not dyadic and any(h.accuracy(k) > 1.001 * a for k, a in assumed.items()):
+        bill.accuracy |= plan.accuracies or {}
+        own = () if h.accuracy is dyadic else zip(h.levels, h.accuracies(), strict=True)
+        if any(a > 1.001 * bill.accuracy[k] for k, a in own):
             raise ValueError("these levels declare less accuracy than the plan's: plan on them")
-        bill.accuracy |= assumed
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
         run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
     if checkpoint is not None:

@@ -262,8 +262,10 @@ def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is(
         plan(PROBLEM, 0.9 * floor, on=h)
     with pytest.raises(ValueError, match=r"accuracy .* offers 0.0011: add levels"):
         plan(PROBLEM, 0.9 * floor, "accelerated", on=h)
-    exact = Hierarchy(evaluate, PRICE, list(OFF), OFF.get, exact=True)
+    exact = Hierarchy(lambda k, y: y, PRICE, list(OFF), OFF.get, exact=True)
     assert sum(plan(PROBLEM, 1e-9, on=exact).budget.values()) <= 1e-9 * (1 + 1e-9)
+    run = minimize(exact, np.ones(2), plan(PROBLEM, 0.2, on=exact), rng=0)  # its own levels
+    assert run.status == "done"
 
 
 # --- what was measured is an estimate ---
