@@ -26,7 +26,8 @@ from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
-LEFT = 0.25  # of the tail (of the first increment): more is worth a step; of eps: less is not told
+LEFT = 0.5  # of the tail (of the first increment): more is worth a step
+LEAST = 0.25  # of eps: less is not told, as estimates are off by a factor
 LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
 SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
 PLATEAU, TELL = 6, 4  # steps: no gradient smaller by a tenth, go up; their gains tell what is left
@@ -112,7 +113,7 @@ class Ascent:
         found = curvature(f, s.y, at, v, far, PRODUCTS, rng)
         s.products, s.known["rank"] = found.nodes.size + 6, j
         drift = self.drift(j, found) if j < s.level else 0.0
-        floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], 1e-150)
+        floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], FLAT * norm(v) / far)
         bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
         worth = [found.weights @ ((b - self.ridge) / b**2) for b in bent]
         s.known["raised"] = worth[1] > RAISED * worth[0]
@@ -140,17 +141,18 @@ class Ascent:
             return math.inf if v.any() else 0.0
         return max(gain - self.ridge * dot(step, step), 0.0) / 2
 
-    def falls(self) -> tuple[float, float]:
-        """By what increments fall per level, and their cosine; one alone may keep its direction."""
+    def falls(self) -> tuple[float, float, float]:
+        """By what increments fell per level; by what they may fall; their cosine, 1 of one alone."""
         last = [d for d, _ in self.s.increments[-3:] if d.any()]
         sizes = [norm(d) for d in last]
         ratios = [min(b / a, 0.95) for a, b in pairwise(sizes)] or [0.5]
-        r = max(math.prod(ratios) ** (1 / len(ratios)), ratios[-1] / 2, 0.5 / len(ratios))
+        fall = math.prod(ratios) ** (1 / len(ratios))
+        r = max(fall, ratios[-1] / 2, 0.5 / len(ratios))
         own = -r / (1 + r * r)  # of errors with directions of their own
         if self.s.fresh or len(last) < 2:
-            return r, own if self.s.fresh else 1.0
+            return fall, r, own if self.s.fresh else 1.0
         units = [d / n for d, n in zip(last[-3:], sizes[-3:], strict=True)]
-        return r, max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(units)])))
+        return fall, r, max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(units)])))
 
     def tail(self) -> float:
         """What errors of the level asked that last cost, if they go on as they fell so far."""
@@ -159,7 +161,9 @@ class Ascent:
             return 0.0
         if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
             return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
-        return (1 - s.fresh) * s.increments[-1][1] * beyond(*self.falls()) ** 2
+        fall, r, cosine = self.falls()
+        last = max(w * fall ** (2 * n) for n, (_, w) in enumerate(s.increments[-1:-4:-1]))
+        return (1 - s.fresh) * last * beyond(r, cosine) ** 2
 
     def now(self) -> float:
         """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
@@ -177,7 +181,7 @@ class Ascent:
         far = norm(self.s.y - self.s.start) > 2 * self.radius  # no minimizer is there
         now, tail = math.inf if far else self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
-        return now + tail + 2 * max(self.falls()[1], 0.0) * both
+        return now + tail + 2 * max(self.falls()[2], 0.0) * both
 
     def begin(self) -> None:
         """The first gradient, twice; what the next level changes says how far to solve this one."""
@@ -216,7 +220,7 @@ class Ascent:
             s.sizes.append(norm(s.gradient))
             few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
             s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
-            if s.base <= j < i and s.sizes[-1] and s.products * self.price[j] <= self.price[i]:
+            if s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(LevelError):
                     self.look(s.gradient, j)
             s.estimate = self.whole()
@@ -229,10 +233,10 @@ class Ascent:
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
         blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
-        if done and s.known.pop("raised", False) and (j := s.known["rank"]) < i:
-            if s.products * self.price[j + 1] <= self.bill.total:
-                s.base = j + 1
-                return self.view(j + 1)
+        finer = s.known["rank"] + 1 if done and s.known.pop("raised", False) else i + 1
+        if finer <= i and s.products * self.price[finer] <= self.bill.total:
+            s.base = finer
+            return self.view(finer)
         dear = self.expensive[i] and self.tail() < EXPENSIVE * self.aims[i]  # near: weigh it better
         if i and (blind or ((done or dear or last) and "judged" not in s.known)):
             j = self.affordable(self.price[i] if dear else None) if dear or blind else None
@@ -243,8 +247,9 @@ class Ascent:
     def up(self) -> bool:
         """One gradient of the next level, at y or half-way back to the start where it has none."""
         s, i, x = self.s, self.s.level + 1, self.s.y
-        while (there := self.tried(i, x)) is None and norm(x - s.y) < 0.9 * norm(s.y - s.start):
-            x = (s.start + x) / 2
+        while (there := self.tried(i, x)) is None and x is not s.start:
+            far = norm(x - s.start) > 0.01 * norm(s.y - s.start)
+            x = (s.start + x) / 2 if far else s.start
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
         self.move(x, self.value(i, x) if there is None else there)
         s.known |= known
@@ -263,12 +268,13 @@ class Ascent:
             if arrived:
                 raise
         d = s.increments[-1][0]
-        v = s.gradient if arrived else d if "rank" in s.known else d + s.gradient
+        v = s.gradient if arrived else d * (norm(s.gradient) or 1.0) + s.gradient * (norm(d) or 1.0)
         if j is not None and v.any():
             with suppress(LevelError):  # nothing around y has a value
                 self.look(v, j)
         s.known |= {"judged": j is not None} if j is not None or not arrived else {}
-        s.increments[-1][1] = self.worth(d)
+        for n, pair in enumerate(s.increments):  # what was taken at another point is not compared
+            pair[1] = self.worth(pair[0]) if n >= before else 0.0
         by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
         k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"
         s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
@@ -286,7 +292,7 @@ class Ascent:
             "fewer than three levels differ": s.level < 2 and not self.exact,
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
-        s.status, s.estimate = status, max(s.estimate, LEFT * self.eps) + self.hides
+        s.status, s.estimate = status, max(s.estimate, LEAST * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
         within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
         s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
