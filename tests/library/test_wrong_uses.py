@@ -139,14 +139,8 @@ ROWS = [
     (lambda: audit(H, [Y, Y * math.nan]), POINT),
     (lambda: audit(H, [Y], reference=Y), "reference must be a function; got array"),
     (lambda: audit(H, [Y], reference=lambda y: y[:1]), r"level of the reference returned shape"),
-    (
-        lambda: audit(H, [Y], reference=lambda y: y * math.nan),
-        "level of the reference returned a non-f",
-    ),
-    (
-        lambda: REPORT.problem(),
-        r"problem needs beta= .*, or constants\(h, y0\), not both; got None",
-    ),
+    (lambda: audit(H, [Y], reference=lambda y: y * math.nan), "of the reference returned a non-f"),
+    (REPORT.problem, r"problem needs beta= .*, or constants\(h, y0\), not both; got None"),
     (lambda: REPORT.problem(PROBLEM, mu=0.1), r"constants\(h, y0\), not both; got"),
     (lambda: REPORT.problem(2.0), "problem needs beta= and d0= .* got 2.0"),
     (lambda: REPORT.problem(beta=-1.0, d0=1.0), "beta must be .*positive"),
@@ -193,10 +187,7 @@ ROWS = [
     (jump(rates=[1.0, "2"]), "the rate of level 2 must be positive and finite; got '2'"),
     (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), "level 9 is not one of 1..6"),
     (jump(horizon=-1.0), "the horizon must be non-negative and finite; got -1.0"),
-    (
-        jump(rates=Schedule(np.sin, (1,), weight=-1.0)),
-        "the weight must be non-negative and finite; got -1.0",
-    ),
+    (jump(rates=Schedule(np.sin, (1,), weight=-1.0)), "the weight must be non-n.*; got -1.0"),
     (jump(max_cost=0), "max_cost must be positive and finite; got 0"),
     (jump(loss="l2"), "loss must be a function; got 'l2'"),
     # problems, plans, telescopes
@@ -220,10 +211,7 @@ ROWS = [
     (planned(on=3), "a Hierarchy is needed; got a value of type int"),
     (planned(on=H, eps=1e-9), "1e-09 is out of reach on this ladder: .* add finer levels or ask"),
     (lambda: compare(REPORT, 0.1), "plan needs a Problem.* got Audit"),
-    (
-        lambda: compare(PROBLEM, 1e-9, on=H),
-        "accuracy .* is needed and the finest level offers .* add levels",
-    ),
+    (lambda: compare(PROBLEM, 1e-9, on=H), "accuracy .* is needed and the finest level offers"),
     (telescope([]), r"a probability for each level used is needed, .*; got \[\]"),
     (telescope([1.0] * 9), r"\{level: probability\} or a list, of the first levels \(1, 2"),
     (telescope([1.0, 0.0]), "the probability of level 2 must be positive and finite; got 0.0"),
