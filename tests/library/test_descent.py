@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from families import along, outcomes, rounded
+from families import along, failing, outcomes, rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
 
@@ -219,20 +219,6 @@ def test_divergence_returns_the_start_and_says_so(method, with_loss):
     assert np.array_equal(r.y, START)
     if with_loss:
         assert r.fun == case.excess(START)
-
-
-def failing(h, number, fault):
-    """The hierarchy, with a fault in one evaluation: an exception, or what it returns."""
-    calls = 0
-
-    def evaluate(k, y):
-        nonlocal calls
-        calls += 1
-        if calls == number and isinstance(fault, type):
-            raise fault("mine")
-        return fault if calls == number else h.evaluate(k, y)
-
-    return replace(h, evaluate=evaluate)
 
 
 @pytest.mark.parametrize("method", ["fixed", "accelerated"])

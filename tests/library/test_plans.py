@@ -246,9 +246,8 @@ def test_the_budget_is_that_of_the_one_step_lemma():
     horizon = (1 - s) * mu * 4 / (bill.growth**bill.steps - 1)
     assert bill.budget["horizon"] == pytest.approx(horizon, rel=1e-6)
     assert bill.budget["bias"] == pytest.approx(bill.delta**2 / (s * mu), rel=1e-6)
-    assert bill.budget["noise"] == pytest.approx(
-        eta * (bill.sigma**2 + 2 * bill.delta**2), rel=1e-6
-    )
+    noise = eta * (bill.sigma**2 + 2 * bill.delta**2)
+    assert bill.budget["noise"] == pytest.approx(noise, rel=1e-6)
     flat = plan(replace(PROBLEM, mu=1e-4), 0.3, on=LADDERS["uneven"])
     assert flat.averaging == "uniform"
     assert flat.budget["horizon"] == pytest.approx(4 / (eta * flat.steps))

@@ -126,12 +126,8 @@ def test_sigma_zero_is_the_fixed_level():
 
 def test_another_ladder_gets_the_same_guarantee():
     accuracy = {1: 0.7, 2: 0.2, 3: 0.11, 4: 0.01}
-    h = Hierarchy(
-        lambda k, y: y + accuracy[k] * (-1) ** k,
-        lambda k: accuracy[k] ** -3.0,
-        (1, 2, 3, 4),
-        accuracy.get,
-    )
+    prices = [a**-3.0 for a in accuracy.values()]
+    h = Hierarchy(lambda k, y: y + accuracy[k] * (-1) ** k, prices, [*accuracy], accuracy.get)
     t = Telescope.for_accuracy(h, 0.01, 0.3, 3.0)
     assert t.variance(np.array([50.0])) <= 0.09 * (1 + 1e-9)
     assert t.variance(np.array([50.0])) >= 0.05
