@@ -75,7 +75,7 @@ def changed(values, **at):
     return [at.get(f"i{i}", value) for i, value in enumerate(values)]
 
 
-HALVES, PRICES = [2.0**-k for k in range(10)], [8.0**k for k in range(10)]
+HALVES, PRICES = [2.0**-k for k in range(10)], [8.0 ** (k - 9) for k in range(10)]
 NOISE = np.random.default_rng(0).uniform(0.5, 1.0, 10).tolist()
 BOAST = made(HALVES, PRICES, accuracy=lambda k: 0.95 * 2.0**-k)
 SAME = made(changed(HALVES, i5=HALVES[4] * 1.01), PRICES)
@@ -136,6 +136,7 @@ def test_too_few_levels_say_so():
     single = audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2])
     assert single.regime == "unknown"
     assert math.isnan(single.gamma)
+    assert single.hierarchy.accuracy(2) == single.increment[0]
     assert warned(single, "how far the finest level is off cannot be told")
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import long_run
@@ -65,6 +66,19 @@ def test_the_bits_do_not_depend_on_when_files_are_written(tmp_path, every_step):
     watched = minimize(h, y0, p, rng=1, loss=loss, checkpoint=tmp_path / "a")
     assert bits(watched) == bits(minimize(h, y0, p, rng=1, loss=loss))
     assert [f.name for f in tmp_path.iterdir()] == ["a"]  # nothing else is left
+
+
+@pytest.mark.parametrize(("ticks", "apart"), [(16, 103), (128, 131)])
+def test_files_are_apart_by_a_second_or_fifty_times_what_one_takes(
+    ticks, apart, tmp_path, monkeypatch
+):
+    """By a clock that ticks when it is read: once a step, and twice about a file."""
+    clock, flushed = count(), []
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(clock) / ticks)
+    monkeypatch.setattr(checkpoint.os, "fsync", lambda _: flushed.append(next(clock)))
+    h, y0, p = setting(400)
+    minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
+    assert set(np.diff(flushed)[:-1]) == {apart}
 
 
 @pytest.mark.parametrize("generator", ["MT19937", "SFC64", "Philox", "PCG64DXSM"])
@@ -167,7 +181,7 @@ def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path):
     assert refused > 0.8 * len(damages)
 
 
-def test_a_file_is_data_and_never_code(tmp_path):
+def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch):
     class Trap:
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "sprung"),))
@@ -187,6 +201,9 @@ def test_a_file_is_data_and_never_code(tmp_path):
         with pytest.raises(ValueError, match="damaged, or not one of this version"):
             minimize(h, y0, p, rng=2, checkpoint=tmp_path / "trap.npz")
     assert not (tmp_path / "sprung").exists()
+    monkeypatch.setattr(checkpoint, "FORMAT", "that of another version")
+    with pytest.raises(ValueError, match="not one of this version"):
+        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):

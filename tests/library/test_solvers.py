@@ -68,7 +68,9 @@ def test_l_bfgs_stays_inside_of_a_domain():
 
 
 def test_l_bfgs_says_where_no_step_helps():
-    assert advance(lambda y: np.ones(3), np.zeros(3), np.ones(3), []) is None
+    calls, pairs = [], [[np.ones(3), np.ones(3), 3.0]]
+    assert advance(lambda y: calls.append(y) or np.ones(3), np.zeros(3), np.ones(3), pairs) is None
+    assert len(calls) == 3 + 14  # with the pairs, and without
     assert advance(lambda y: -y, np.ones(3), -np.ones(3), []) is None
 
 
@@ -118,6 +120,13 @@ def test_pairs_of_a_quadratic_make_its_inverse():
     pairs = []
     for e in np.eye(5):
         keep(pairs, e, SPECTRUM[-5:] * e)
+    for cosine in (-1.0, 0.95e-10):  # no curvature, and too little
+        keep(pairs, np.eye(5)[0], cosine * np.eye(5)[0] + np.eye(5)[1])
+    keep(other := [], np.eye(5)[0], 1.05e-10 * np.eye(5)[0] + np.eye(5)[1])
+    assert len(other) == 1
+    for _ in range(200):
+        keep(other, np.ones(1), np.ones(1))
+    assert [len(other), len(other[0][0])] == [150, 1]  # the oldest are forgotten
     assert inverse(pairs, np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
 
 
