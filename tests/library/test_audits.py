@@ -120,6 +120,17 @@ def test_the_report_is_a_table():
     assert len(text) == 8
 
 
+REGIMES = {(1.61, 2.49): "MC", (1.59, 2.4): "unknown", (1.7, 2.51): "unknown"}
+REGIMES |= {(2.01, 9.0): "HTMC", (0.1, 1.99): "ETMC"}
+
+
+@pytest.mark.parametrize("ends", REGIMES)
+def test_the_range_of_gamma_names_the_regime(ends):
+    report = replace(audit(biased(gradient, 2, 1, range(6)), POINTS[:1]), gamma_range=ends, r2=0.91)
+    assert report.regime == REGIMES[ends]
+    assert replace(report, r2=0.89).regime == "unknown"
+
+
 def test_an_exact_finest_level_stays_exact():
     h = biased(gradient, 3.0, 0.5, range(2, 8))
     for exact in (True, False):

@@ -10,6 +10,7 @@ import pytest
 from families import along, failing, outcomes, rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
+from mlgd.bill import State
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -435,6 +436,9 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert ("for steps" in repr(r), "for curvature  2.5" in told) == (False, True)
     assert ("decided  a" in told, "decided  b" in told) == (False, True)  # the last three
     assert math.isnan(minimize(h, START, p, rng=0).fun)
+    state = State(START)
+    assert [state.decide(word) for word in "aaba"] == [None] * 4
+    assert state.decisions == ["a", "b", "a"]  # not twice in a row
 
 
 # --- what is refused ---

@@ -239,6 +239,7 @@ def test_the_budget_is_that_of_the_one_step_lemma():
     bill = plan(PROBLEM, 0.05, on=LADDERS["uneven"])
     eta, mu = 0.25, 0.02
     s = 1 - (1 - 1 / bill.growth) / (eta * mu)
+    assert s == pytest.approx(0.2)
     horizon = (1 - s) * mu * 4 / (bill.growth**bill.steps - 1)
     assert bill.budget["horizon"] == pytest.approx(horizon, rel=1e-6)
     assert bill.budget["bias"] == pytest.approx(bill.delta**2 / (s * mu), rel=1e-6)

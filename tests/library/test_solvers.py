@@ -152,14 +152,18 @@ def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
     def bends(y):
         return y + 100 * np.sin(y / 1e-2) * 1e-4
 
-    rng = np.random.default_rng(0)
-    rough = curvature(jumps, START, jumps(START), START, 30.0, 60, rng)
-    assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=1)
+    def looked(f, at):
+        calls, rng = [], np.random.default_rng(0)
+        found = curvature(lambda y: calls.append(1) or f(y), at, f(at), START, 30.0, 60, rng)
+        return found, len(calls) - len(found.nodes)
+
+    (rough, few), (smooth, more) = looked(jumps, START), looked(bends, 0 * START)
+    assert (few, more, looked(lambda y: np.sin(1e3 * y), START)[1]) == (5, 6, 7)  # lengths tried
+    assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=0.08)
     assert rough.t == 30.0
     assert 1e-5 < rough.unresolved < 1e-3  # per entry, not the whole jump over the distance
-    smooth = curvature(bends, 0 * START, 0 * START, START, 30.0, 60, rng)
     assert rough.unresolved == max(3 * rough.noise, -rough.nodes[0])
-    assert smooth.t < 1e-2
+    assert (smooth.t, smooth.jump) == (30 / 8**4, 0.0)
     assert smooth.nodes[-1] == pytest.approx(2, rel=0.1)
 
 

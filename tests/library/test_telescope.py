@@ -32,7 +32,8 @@ def telescopes(draw):
     values = draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=n, max_size=n))
     prices = draw(st.lists(st.floats(0.1, 100), min_size=n, max_size=n))
     p = draw(st.lists(st.one_of(st.just(1.0), st.floats(1e-3, 1.0)), min_size=n, max_size=n))
-    return Telescope(table(values, prices), p)
+    h, used = table(values, prices), draw(st.sets(st.integers(0, n - 1), min_size=1))
+    return Telescope(h, {h.levels[i]: p[i] for i in sorted(used)} if draw(st.booleans()) else p)
 
 
 Y = np.zeros(2)

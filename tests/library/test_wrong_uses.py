@@ -144,7 +144,6 @@ ROWS = [
     (lambda: REPORT.problem(2.0), "problem needs beta= and d0= .* got 2.0"),
     (lambda: FLAT.problem(beta=1.0, d0=1.0), "this audit found no rate gamma"),
     (lambda: constants(H, 3.0), POINT),
-    (lambda: constants(H, [math.nan]), POINT),
     # minimize
     (run(h=None), "a Hierarchy is needed; got a value of type NoneType"),
     (run(h=REPORT), "Hierarchy is needed; got a value of type Audit: give its .hierarchy"),
@@ -172,7 +171,6 @@ ROWS = [
     (jump(y0=1.0), POINT),
     (jump(rates=3.0), r"needed, \{level: rate\} or a list, of the first .*; got 3.0"),
     (jump(rates="fast"), "the rate of level 1 must be positive and finite; got 'f'"),
-    (jump(rates=[1.0] * 9), r"a rate for each level used is needed, .*; got \[1.0, 1.0,"),
     (jump(rates={9: 1.0}), r"levels \(1, 2, 3, 4, 5, 6\); got \{9: 1.0\}"),
     (jump(rates=[1.0, -1.0]), "the rate of level 2 must be positive and finite; got -1.0"),
     (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), "level 9 is not one of 1..6"),
@@ -183,7 +181,6 @@ ROWS = [
     # problems, plans, telescopes
     (known(beta="1"), "beta must be positive and finite; got '1'"),
     (known(gamma=-3), "gamma must be positive and finite; got -3"),
-    (known(mu=2), r"mu must lie in \[0, beta\] = \[0, 1\]; got 2"),
     (known(first=1.5), "first must be a level, an integer; got 1.5"),
     (lambda: Problem(1, 1, 3, 1), "positional argument"),
     (planned(problem=REPORT), r"plan needs a Problem.* report.problem\(beta=, d0=.* got Audit"),
