@@ -110,12 +110,11 @@ def test_a_budget_can_be_raised_and_the_run_resumed(tmp_path):
         part = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a", max_cost=share * whole.cost)
         assert part.status == "budget"
         assert part.cost <= share * whole.cost
-    assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
+    again = replace(p, eps=0.1)  # what a plan promises is not what it does
+    assert bits(minimize(h, y0, again, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
 
 
-@pytest.mark.parametrize(
-    "fault", [KeyboardInterrupt, ConnectionError("the licence server is away")]
-)
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ConnectionError("the licence is away")])
 def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_path, every_step):
     h, y0, p = setting(100)
     calls = 0
