@@ -133,7 +133,7 @@ def lanczos(product: Gradient, v: np.ndarray, steps: int, tolerance: float = 0.0
     (array([1., 2., 4.]), array([1., 1., 1.]))
     """
     whole, steps = norm(v), min(steps, v.size)
-    basis, seen = np.empty((steps, v.size)), np.zeros((steps + 1, steps))
+    basis, seen = np.full((steps, v.size), np.nan), np.zeros((steps + 1, steps))
     basis[0] = v / whole
     before, check = math.inf, 6
     for n in range(1, steps + 1):
