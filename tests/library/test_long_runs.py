@@ -201,6 +201,9 @@ def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch
     monkeypatch.setattr(checkpoint, "FORMAT", "that of another version")
     with pytest.raises(ValueError, match="not one of this version"):
         minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+    monkeypatch.setattr(np, "load", lambda *_, **__: (_ for _ in ()).throw(PermissionError))
+    with pytest.raises(PermissionError):  # nothing is damaged
+        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):

@@ -152,7 +152,6 @@ ROWS = [
     (run(how=None, eps=-0.1), "eps must be positive and finite; got -0.1"),
     (run(how=None, eps=0.1, radius=0), "radius must be positive and finite; got 0"),
     (run(how=None, max_cost=99.0, radius=1.0), "radius goes with eps, in a run without a plan"),
-    (run(how=None, max_cost=1.0), "max_cost = 1 does not pay for one evaluation"),
     (run(y0=3.0), POINT),
     (run(rng="seed"), "SeedSequence expects int or sequence of ints"),
     (run(max_cost=0.0), "max_cost must be positive and finite; got 0.0"),
@@ -174,7 +173,6 @@ ROWS = [
     (jump(rates=Schedule(lambda t: np.ones((1, np.size(t))), (9,))), "level 9 is not one of 1..6"),
     (jump(horizon=-1.0), "the horizon must be non-negative and finite; got -1.0"),
     (jump(rates=Schedule(np.sin, (1,), weight=-1.0)), "the weight must be non-n.*; got -1.0"),
-    (jump(max_cost=0), "max_cost must be positive and finite; got 0"),
     (jump(loss="l2"), "loss must be a function; got 'l2'"),
     # problems, plans, telescopes
     (known(beta="1"), "beta must be positive and finite; got '1'"),
@@ -182,7 +180,6 @@ ROWS = [
     (known(first=1.5), "first must be a level, an integer; got 1.5"),
     (lambda: Problem(1, 1, 3, 1), "positional argument"),
     (planned(problem=REPORT), r"plan needs a Problem.* report.problem\(beta=, d0=.* got Audit"),
-    (planned(eps="small"), "eps must be positive and finite; got 'small'"),
     (planned(method="magic"), r"method must be one of \('multilevel', .* got 'magic'"),
     (planned(on=H, eta=3.0), r"eta must be at most 1/\(4 beta\) and d0\^2/eps, 0.25; got 3"),
     (planned(eps=8.0, eta=0.6, problem=FLATTER), r"d0\^2/eps, 0.5; got 0.6"),
