@@ -170,11 +170,9 @@ def save(path: str | os.PathLike, content: dict) -> None:
     """Write a tree of numbers, texts, lists, arrays and dicts with texts as keys, atomically."""
     arrays: list[np.ndarray] = []
 
-    def pack(value):
-        if isinstance(value, np.ndarray):
-            arrays.append(value)
-            return {"array": len(arrays) - 1}
-        return value.item()  # of numpy's own numbers
+    def pack(value):  # an array, or one of numpy's own numbers
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
 
     text = json.dumps({"format": FORMAT, "content": content}, default=pack).encode()
     part = f"{os.fspath(path)}.part"

@@ -41,8 +41,8 @@ class HeatSource:
     loss(q) = |F q - data|^2 / 2 + alpha |q|^2 / 2 above its minimum, F without discretization.
 
     >>> heat = HeatSource(range(3, 6))
-    >>> round(heat.beta / heat.mu), round(heat.d0, 2), heat.hierarchy.cost(3)
-    (1256, 1.18, 3584.0)
+    >>> round(heat.beta / heat.mu), round(heat.d0, 6), heat.hierarchy.cost(3)
+    (1256, 1.184461, 3584.0)
     """
 
     CENTRES = np.array([0.2, 0.4, 0.6, 0.8])  # of the bumps, along each axis

@@ -46,7 +46,7 @@ def values(table: dict, **numbers) -> dict:
     found = {}
     for name, formula in table.items():
         number = value(formula, **numbers, **found)
-        found[name] = max(1, math.ceil(number - 1e-9)) if name == "T" else number
+        found[name] = math.ceil(number - 1e-9) if name == "T" else number
     return found
 
 

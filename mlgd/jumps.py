@@ -58,7 +58,7 @@ class Schedule:
     def events(self, horizon: float, rng) -> Iterator[tuple[float, int, float]]:
         """Firings, exact by thinning: the time, the index of the level, its rate then."""
         for start, end in self.stretches(horizon) if horizon else ():
-            n = max(1, math.ceil(float(self._bounds(start, end).sum()) * (end - start) / BLOCK))
+            n = 1 + int(self._bounds(start, end).sum() * (end - start) / BLOCK)
             for low, high in pairwise(np.linspace(start, end, n + 1).tolist()):
                 bound = self._bounds(low, high)
                 total = np.cumsum(bound)

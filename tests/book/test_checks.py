@@ -39,11 +39,8 @@ def slope(paper="3.0") -> Check:
 
 
 def refutation(right=2 * x, repair="row") -> Check:
-    more = {
-        "at": {x: 4},
-        "repair": certificate(repair, "Mended", 2 * x + 1, 4 * x, [x - 1, x], BIG),
-    }
-    return refuted("row", "Printed", 2 * x + 1, "<=", right, **more)
+    mended = certificate(repair, "Mended", 2 * x + 1, 4 * x, [x - 1, x], BIG)
+    return refuted("row", "Printed", 2 * x + 1, "<=", right, at={x: 4}, repair=mended)
 
 
 @pytest.mark.parametrize(

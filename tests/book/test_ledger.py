@@ -7,6 +7,7 @@ import pytest
 from test_language import PAGES, sources
 
 from mlgd.book import ledger
+from mlgd.book.chapters import BOOK
 from mlgd.book.pieces import KINDS, OURS, VERDICTS, Check, read_table, slug
 
 
@@ -34,39 +35,24 @@ def problems(claims: list[dict], homes: dict[str, str], pages: dict[str, list]) 
     return out
 
 
-@pytest.fixture(scope="module")
-def claims(book):
-    return read_table(book / "claims.tsv")
+CLAIMS, HOMES = read_table(BOOK / "claims.tsv"), ledger.read_rows(BOOK)
+CHECKS = ledger.collect(BOOK)
+ROWS = ledger.join(CLAIMS, HOMES, CHECKS)
 
 
-@pytest.fixture(scope="module")
-def homes(book):
-    return ledger.read_rows(book)
+def test_every_row_has_its_check_and_every_check_its_row():
+    assert problems(CLAIMS, HOMES, CHECKS) == []
 
 
-@pytest.fixture(scope="module")
-def pages(book):
-    return ledger.collect(book)
-
-
-@pytest.fixture(scope="module")
-def rows(claims, homes, pages):
-    return ledger.join(claims, homes, pages)
-
-
-def test_every_row_has_its_check_and_every_check_its_row(claims, homes, pages):
-    assert problems(claims, homes, pages) == []
-
-
-def test_every_id_of_the_paper_s_list_has_a_row_or_a_reason(homes, claims):
-    reasons = [h for h in homes.values() if h.startswith(ledger.NO_CLAIM)]
-    assert len(homes) == 525
-    assert len(claims) + len(reasons) <= 400
+def test_every_id_of_the_paper_s_list_has_a_row_or_a_reason():
+    reasons = [h for h in HOMES.values() if h.startswith(ledger.NO_CLAIM)]
+    assert len(HOMES) == 525
+    assert len(CLAIMS) + len(reasons) <= 400
     assert all(len(h) > len(ledger.NO_CLAIM) + 5 for h in reasons)
 
 
-def test_one_scale_of_verdicts(pages):
-    for checks in pages.values():
+def test_one_scale_of_verdicts():
+    for checks in CHECKS.values():
         for check in checks:
             assert (check["kind"] == "measured") == (check["verdict"] in ("agrees", "differs"))
             assert (check["kind"] == "cited") == (check["verdict"] == "cited")
@@ -75,23 +61,23 @@ def test_one_scale_of_verdicts(pages):
                 assert check["repair"], f"{check['ids']}: and what mends it"
 
 
-def test_a_lost_check_a_flipped_verdict_and_a_lost_row_are_noticed(claims, homes, pages, rows):
-    alone = [row for row in rows if len(row.checks) == 1]
+def test_a_lost_check_a_flipped_verdict_and_a_lost_row_are_noticed():
+    alone = [row for row in ROWS if len(row.checks) == 1]
     assert len(alone) > 50
     for row in alone[::10]:
         check = row.checks[0]
         flipped = {**check, "verdict": "fails" if check["verdict"] == "holds" else "holds"}
-        others = [c for c in pages[check["page"]] if c["anchor"] != check["anchor"]]
+        others = [c for c in CHECKS[check["page"]] if c["anchor"] != check["anchor"]]
         for change in ([], [flipped]):
-            found = problems(claims, homes, {**pages, check["page"]: others + change})
+            found = problems(CLAIMS, HOMES, {**CHECKS, check["page"]: others + change})
             assert any(p.startswith(f"{row.id}: ") for p in found)
-    for n in range(0, len(claims), 40):
-        found = problems([*claims[:n], *claims[n + 1 :]], homes, pages)
-        assert any(f"leads to {claims[n]['id']}, which is no row" in p for p in found)
+    for n in range(0, len(CLAIMS), 40):
+        found = problems([*CLAIMS[:n], *CLAIMS[n + 1 :]], HOMES, CHECKS)
+        assert any(f"leads to {CLAIMS[n]['id']}, which is no row" in p for p in found)
 
 
-def test_errata_name_exactly_the_rows_that_do_not_hold_each_once(rows, book):
-    wrong = [row.id for row in rows if row.verdict in ("fails", "repaired")]
+def test_errata_name_exactly_the_rows_that_do_not_hold_each_once(book):
+    wrong = [row.id for row in ROWS if row.verdict in ("fails", "repaired")]
     named = [i for e in read_table(book / "errata.tsv") for i in e["rows"].split()]
     assert sorted(named) == sorted(wrong)
 
@@ -110,9 +96,9 @@ STATEMENT = re.compile(r"^(`{3,})\{prf:(?!proof)(\w+)\}.*?^\1$", re.M | re.S)
 MARK = re.compile(r'class="mlgd-mark" href="(?:\.\./)?ledger\.html#row-([^"]+)"')
 
 
-def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row(claims, homes):
-    about = {r["chapter"] for r in claims}
-    known = {slug(i) for i in homes}
+def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row():
+    about = {r["chapter"] for r in CLAIMS}
+    known = {slug(i) for i in HOMES}
     found = [
         (name, m.group(0))
         for name, path in PAGES.items()
@@ -126,16 +112,16 @@ def test_every_statement_about_the_paper_carries_a_mark_that_leads_to_its_row(cl
 
 
 @pytest.mark.built
-def test_errata_and_filter_show_what_is_asked_for(visit, html, book, rows):
+def test_errata_and_filter_show_what_is_asked_for(visit, html, book):
     page, problems = visit(html / "book" / "ledger.html")
 
     def shown():
         return page.locator("table.mlgd-ledger tbody tr:not([hidden])").count()
 
-    assert shown() == len(rows)
+    assert shown() == len(ROWS)
     assert page.locator(".mlgd-erratum").count() == len(read_table(book / "errata.tsv"))
     page.locator(".mlgd-filter select").first.select_option("fails")
-    assert shown() == sum(r.verdict == "fails" for r in rows) > 0
+    assert shown() == sum(r.verdict == "fails" for r in ROWS) > 0
     page.locator(".mlgd-filter input[type=search]").fill("no such words anywhere")
     assert shown() == 0
     assert problems == []

@@ -12,7 +12,7 @@ from mlgd.book.pieces import tex, written
 from mlgd.formulas import c, d0, delta, eps, eta, gamma, mu, sigma
 
 x, n = sp.Symbol("x", positive=True), sp.Symbol("n", positive=True, integer=True)
-ROOT = sp.sqrt(8 * mu * eps)
+ROOT, SQUARE = sp.sqrt(8 * mu * eps), sp.log(1 + x / 2) ** 2
 HAND = {  # what sympy would print otherwise
     r"\frac{\sqrt{\mu \varepsilon}}{8}": sp.sqrt(mu * eps) / 8,
     r"d_{0} \sqrt{\frac{3}{\eta \varepsilon}}": d0 * sp.sqrt(3 / (eta * eps)),
@@ -23,10 +23,7 @@ HAND = {  # what sympy would print otherwise
     r"\frac{\varepsilon}{4} e^{\mu x/8}": eps / 4 * sp.exp(mu * x / 8),
     r"\eta \mu - 1": eta * mu - 1,
     r"1 + \log \frac{\mu d_{0}^{2}}{\varepsilon}": 1 + sp.log(mu * d0**2 / eps),
-    r"\frac{4}{\eta \mu} \log^{2}\left(1 + \frac{x}{2}\right)": 4
-    * sp.log(1 + x / 2) ** 2
-    / eta
-    / mu,
+    r"\frac{4}{\eta \mu} \log^{2}\left(1 + \frac{x}{2}\right)": 4 * SQUARE / eta / mu,
     r"\frac{9}{4} \log_2^{2} \frac{x}{3}": sp.Rational(9, 4) * sp.log(x / 3, 2) ** 2,
     r"2 x (1 + 128 \log 2)": x * (2 + 256 * sp.log(2)),
     r"\frac{n (n + 1)}{2}": n * (n + 1) / 2,

@@ -20,6 +20,8 @@ from mlgd.experiment.sweep import Protocol
 from mlgd.experiment.trajectory import DRAWS, Frame, Trajectory, coins
 
 LADDER = (1, 4, 16, 64)
+CASES = [(LADDER, c) for c in (1, 2, 8, 1000)]
+CASES += [((2, 64), 4), ((4, 16, 64), 1), ((1, 2, 8, 16, 64), 2)]
 TARGETS = np.logspace(-0.3, -1.5, 10)
 
 
@@ -38,15 +40,7 @@ def whole(problem, ladder, p, eta, exact, steps):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize(
-    ("ladder", "scale"),
-    [
-        *((LADDER, c) for c in (1, 2, 8, 1000)),
-        ((2, 64), 4),
-        ((4, 16, 64), 1),
-        ((1, 2, 8, 16, 64), 2),
-    ],
-)
+@pytest.mark.parametrize(("ladder", "scale"), CASES)
 def test_gram_space_is_the_literal_run(problem, exact, ladder, scale):
     p = probabilities(problem.biases(ladder).max(axis=0), 3.0, scale)
     eta, rng = 1 / (4 * problem.smoothness(64)), stream(3, TELESCOPE, int(exact), 0, 0)
@@ -113,10 +107,8 @@ def test_frontier_is_the_cheapest_literal_run(problem):
                             hit = np.flatnonzero((loss <= target * problem.loss_zero) & read)
                             if len(hit):
                                 cheapest[t] = min(cheapest[t], run.flops[hit[0]])
-        protocol = Protocol(
-            256, 2048, 1.2, 0.6, LADDER, (3,), (1, 8), (1, 0.5), TARGETS, steps, budget
-        )
-        found = telescope_frontier(problem, protocol, exact, (1, 50))
+        given = 256, 2048, 1.2, 0.6, LADDER, (3,), (1, 8), (1, 0.5), TARGETS, steps, budget
+        found = telescope_frontier(problem, Protocol(*given), exact, (1, 50))
         for every, reached in zip((1, 50), found, strict=True):
             sure = best[every] < budget / 2
             assert sure.sum() >= 3

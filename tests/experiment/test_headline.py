@@ -22,13 +22,8 @@ def cases(count: int) -> list[tuple[float, ...]]:
     """gamma, kappa, c, halvings of the step, decades of the target, beta, d0."""
     rng, found = np.random.default_rng(25), []
     for i in range(count):
-        inside = (
-            rng.uniform(2.05, 12),
-            10 ** rng.uniform(0, 8),
-            10 ** rng.uniform(-3, 3),
-            int(rng.integers(0, 41)),
-            -rng.uniform(0, 9),
-        )
+        inside = (rng.uniform(2.05, 12), 10 ** rng.uniform(0, 8), 10 ** rng.uniform(-3, 3))
+        inside += int(rng.integers(0, 41)), -rng.uniform(0, 9)
         case = EXTREMES[i] if i < len(EXTREMES) else inside
         found.append((*case, 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-2, 2)))
     return found

@@ -83,12 +83,8 @@ def test_same_numbers_on_every_executor(tiny):
     assert same(sweep(TINY, Backwards()), tiny)
     with ThreadPoolExecutor(3) as threads:
         assert same(sweep(TINY, threads), tiny)
+    assert same(sweep(TINY), tiny)  # in processes
     assert not same(tiny, tiny[::-1])
-
-
-@pytest.mark.slow
-def test_same_numbers_in_processes(tiny):
-    assert same(sweep(TINY), tiny)
 
 
 def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):

@@ -1,6 +1,7 @@
 """Dyadic hierarchies on one gradient: the worst case, and fixed-point arithmetic."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -35,6 +36,20 @@ def along(direction, gradient, gamma, c, levels):
     unit = np.asarray(direction) / np.linalg.norm(direction)
     evaluate = lambda k, y: gradient(y) + (-2.0) ** -k * unit  # noqa: E731
     return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
+
+
+def failing(h, number, fault):
+    """The hierarchy, with a fault in one evaluation: an exception, or what it returns."""
+    calls = 0
+
+    def evaluate(k, y):
+        nonlocal calls
+        calls += 1
+        if calls == number and isinstance(fault, type):
+            raise fault("mine")
+        return fault if calls == number else h.evaluate(k, y)
+
+    return replace(h, evaluate=evaluate)
 
 
 def outcomes(t, y):

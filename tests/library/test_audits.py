@@ -60,6 +60,9 @@ def test_a_plateau_is_recognised_and_left_out():
     assert abs(report.gamma / 2 - 1) < 0.05
     assert report.used[0] >= 2
     assert warned(report, "do not follow the law of the finer ones and are left out of the fit")
+    for bits, first in ((1.42, 0), (1.56, 1)):  # off the line of four, three times Student's bound
+        off = made([2.0**bits, *HALVES[1:5]], PRICES[:5])
+        assert audit(off, [np.ones(2)], lambda y: 0.0 * y).used[0] == first
 
 
 def test_what_drowns_in_rounding_is_left_out():
@@ -75,7 +78,7 @@ def changed(values, **at):
     return [at.get(f"i{i}", value) for i, value in enumerate(values)]
 
 
-HALVES, PRICES = [2.0**-k for k in range(10)], [8.0**k for k in range(10)]
+HALVES, PRICES = [2.0**-k for k in range(10)], [8.0 ** (k - 9) for k in range(10)]
 NOISE = np.random.default_rng(0).uniform(0.5, 1.0, 10).tolist()
 BOAST = made(HALVES, PRICES, accuracy=lambda k: 0.95 * 2.0**-k)
 SAME = made(changed(HALVES, i5=HALVES[4] * 1.01), PRICES)
@@ -120,6 +123,17 @@ def test_the_report_is_a_table():
     assert len(text) == 8
 
 
+REGIMES = {(1.61, 2.49): "MC", (1.59, 2.4): "unknown", (1.7, 2.51): "unknown"}
+REGIMES |= {(2.01, 9.0): "HTMC", (0.1, 1.99): "ETMC"}
+
+
+@pytest.mark.parametrize("ends", REGIMES)
+def test_the_range_of_gamma_names_the_regime(ends):
+    report = replace(audit(biased(gradient, 2, 1, range(6)), POINTS[:1]), gamma_range=ends, r2=0.91)
+    assert report.regime == REGIMES[ends]
+    assert replace(report, r2=0.89).regime == "unknown"
+
+
 def test_an_exact_finest_level_stays_exact():
     h = biased(gradient, 3.0, 0.5, range(2, 8))
     for exact in (True, False):
@@ -127,6 +141,7 @@ def test_an_exact_finest_level_stays_exact():
         assert report.hierarchy.exact == exact
 
 
+@pytest.mark.filterwarnings("error")
 def test_too_few_levels_say_so():
     report = audit(biased(gradient, 3.0, 0.5, range(2, 4)), POINTS[:2], reference=gradient)
     assert warned(report, "no line carries the fit")
@@ -135,7 +150,8 @@ def test_too_few_levels_say_so():
     assert three.regime == "HTMC"
     single = audit(biased(gradient, 3.0, 0.5, [2]), POINTS[:2])
     assert single.regime == "unknown"
-    assert math.isnan(single.gamma)
+    assert np.isnan([single.gamma, single.c]).all()
+    assert single.hierarchy.accuracy(2) == single.increment[0]
     assert warned(single, "how far the finest level is off cannot be told")
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from families import FAMILIES, POINTS, alternating, gradient, rounded
+from families import FAMILIES, POINTS, alternating, gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,12 +33,6 @@ def test_the_worst_case_reaches_every_bound():
         error, step = h.value(k, y) - gradient(y), h.step(k, y)
         assert np.linalg.norm(error) == pytest.approx(2.0**-k, rel=1e-9)
         assert np.linalg.norm(step) == pytest.approx(3 * 2.0**-k, rel=1e-9)
-
-
-def test_rounding_comes_in_steps_as_wide_as_the_accuracy_allows():
-    h, y = rounded(gradient, 2.0, 1.0, [3]), np.full(4, 0.3)
-    assert (h.value(3, y) == h.value(3, y + 1e-9)).all()
-    np.testing.assert_array_equal(h.value(3, y) % 0.125, 0.0)  # 2 * 2^-3 / sqrt(4)
 
 
 def test_the_heat_source_keeps_its_declared_errors_and_halves_them():

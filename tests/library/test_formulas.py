@@ -37,6 +37,10 @@ def backwards(s):
     return C3 * C**3 / (delta * nu2)
 
 
+HARDER_A = 1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2])
+HARDER_B, STEPS_B = 1.125 * 2 * 179.445678 * 8 * C3, 89.722839 * LOG_R
+GROWN, BLOCK = sum(0.996 ** -(t + 1) for t in range(STEPS)), 160 / 9 * math.log(2)
+
 # what is computed, gamma, what the theory says; factors that a chapter proves are restated as
 # numbers, and more of it is in test_plans
 VALUES = {
@@ -49,11 +53,7 @@ VALUES = {
     "a call, easier": (F.CALL["ETMC"], 1, 0.7 / 0.3),
     "executed, harder": (F.CALL_EXECUTED["HTMC"], 3, (8.0**7 + 8.0**6) / 8.0**7 * CALL3),
     "executed, at": (F.CALL_EXECUTED["MC"], 2, 9 * 0.49 * 4 / 0.09 * 6),
-    "executed, easier": (
-        F.CALL_EXECUTED["ETMC"],
-        1,
-        (1 + 1.5 * halves) * 3 * 0.7 / 0.3 * halves**0.5,
-    ),
+    "executed, easier": (F.CALL_EXECUTED["ETMC"], 1, EASY * 3 * 0.7 / 0.3 * halves**0.5),
     "a call, any rate": (F.ORDER, 3, ORDER3),
     "the cheapest call, lower": (F.OPTIMUM["lower"], 3, 7 / 8 * (2.8**3 + ORDER3 / 5)),
     "the cheapest call, upper": (F.OPTIMUM["upper"], 3, 2.8**3 + 10.125 * ORDER3),
@@ -61,46 +61,22 @@ VALUES = {
     "1(a), bias": (F.CONVEX_BUDGET["bias"], 3, 6 * 0.0078125),
     "1(a), noise": (F.CONVEX_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
     "1(a), price": (F.UPPER_CONVEX, 3, run(*CONVEX)),
-    "1(a), as executed": (
-        F.LAMBDA_EXECUTED,
-        3,
-        1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2]) / (C * D0 / EPS) ** 3,
-    ),
-    "1(a), harder": (
-        F.EXECUTED_CONVEX["HTMC"],
-        3,
-        1.25 * 1.125 * run(CONVEX[0], CONVEX[1] / 2, CONVEX[2]),
-    ),
-    "1(a), at": (
-        F.EXECUTED_CONVEX["MC"],
-        2,
-        4961.25 * (350 * math.log(math.e + 3750)) ** 2,
-    ),
-    "1(a), easier": (
-        F.EXECUTED_CONVEX["ETMC"],
-        1,
-        20 * EASY * math.sqrt(9 * halves * 0.49 / 0.015) * 3750,
-    ),
+    "1(a), as executed": (F.LAMBDA_EXECUTED, 3, HARDER_A / (C * D0 / EPS) ** 3),
+    "1(a), harder": (F.EXECUTED_CONVEX["HTMC"], 3, HARDER_A),
+    "1(a), at": (F.EXECUTED_CONVEX["MC"], 2, 4961.25 * (350 * math.log(math.e + 3750)) ** 2),
+    "1(a), easier": (F.EXECUTED_CONVEX["ETMC"], 1, 75000 * EASY * math.sqrt(294 * halves)),
     "fixed level": (F.FIXED_CONVEX, 3, 16 * 3750 * (C / CONVEX[1]) ** 3),
     "1(b), horizon": (F.STRONG_BUDGET["horizon"], 3, 0.9 * 0.992**50),
     "1(b), bias": (F.STRONG_BUDGET["bias"], 3, 0.03125 * 0.015**0.5),
     "1(b), noise": (F.STRONG_BUDGET["noise"], 3, 0.04 * 0.09 + 0.08 * 0.0078125**2),
-    "1(b), as executed": (F.LAMBDA_PRIME_EXECUTED, 3, 1.125 * 2 * 179.445678 * 8 * C3),
-    "1(b), steps": (F.STRONG_STEPS, 3, 89.722839 / 4 / 0.008 * LOG_R),
-    "1(b), harder": (
-        F.EXECUTED_STRONG["HTMC"],
-        3,
-        1.125 * 2 * 179.445678 * 8 * C3 * LOG_R * ROOT**3,
-    ),
-    "1(b), at": (
-        F.EXECUTED_STRONG["MC"],
-        2,
-        81 / 8 * 89.722839 * LOG_R * (ROOT * math.log2(12800 / 9)) ** 2,
-    ),
+    "1(b), as executed": (F.LAMBDA_PRIME_EXECUTED, 3, HARDER_B),
+    "1(b), steps": (F.STRONG_STEPS, 3, STEPS_B / 4 / 0.008),
+    "1(b), harder": (F.EXECUTED_STRONG["HTMC"], 3, HARDER_B * LOG_R * ROOT**3),
+    "1(b), at": (F.EXECUTED_STRONG["MC"], 2, 81 / 8 * STEPS_B * (ROOT * math.log2(12800 / 9)) ** 2),
     "1(b), easier": (
         F.EXECUTED_STRONG["ETMC"],
         1,
-        89.722839 * EASY * math.sqrt(18 * halves) * LOG_R * ROOT * 5,
+        STEPS_B * EASY * (18 * halves) ** 0.5 * ROOT * 5,
     ),
     "least probability": (F.LEAST, 3, 0.8),
     "range, convex": (F.RANGE_CONVEX, 3, (9 * (16 * D0) ** 0.5 * MOST) ** (2 / 3)),
@@ -110,26 +86,14 @@ VALUES = {
     "schedule, price": (F.UPPER_SCHEDULE, 3, quad(backwards, 0, 600.0)[0]),
     "discrete, delta": (F.DISCRETE["delta2"], 3, 3 / 8 * EPS / J / (2 / MU + 2 * ETA)),
     "discrete, sigma": (F.DISCRETE["sigma2"], 3, 3 / 8 * EPS / J / ETA),
-    "discrete, horizon": (
-        F.DISCRETE_BUDGET["horizon"],
-        3,
-        D0**2 / (ETA * sum(0.996 ** -(t + 1) for t in range(STEPS))),
-    ),
+    "discrete, horizon": (F.DISCRETE_BUDGET["horizon"], 3, D0**2 / (ETA * GROWN)),
     "discrete, bias": (F.DISCRETE_BUDGET["bias"], 3, 10.08 * 0.0078125**2),
     "discrete, noise": (F.DISCRETE_BUDGET["noise"], 3, 0.0036),
-    "discrete, price": (
-        F.EXECUTED_DISCRETE,
-        3,
-        1.125 * 2 * C3 * 160 / 9 * math.log(2) * cubes * 10 / 3 * ROOT**3,
-    ),
+    "discrete, price": (F.EXECUTED_DISCRETE, 3, 1.125 * 2 * C3 * BLOCK * cubes * 10 / 3 * ROOT**3),
     "1(a), gamma 6": (F.LAMBDA_EXECUTED, 6, 1.25 * 65 / 64 * 16 * 16.0**5 * 16),
     "1(b), gamma 6": (F.LAMBDA_PRIME_EXECUTED, 6, 65 / 64 * 16 * 179.445678 * 8**4 * 16),
     "similar, gamma 6": (F.LAMBDA_SIMILAR, 6, 65 / 64 * 16 * 6**5 * 16),
-    "discrete, gamma 6": (
-        F.EXECUTED_DISCRETE,
-        6,
-        65 / 64 * 16 * 16 * 160 / 9 * math.log(2) * 8 / 7 * (100 / 9) ** 2 * ROOT**6,
-    ),
+    "discrete, gamma 6": (F.EXECUTED_DISCRETE, 6, 260 * BLOCK * 8 / 7 * (100 / 9) ** 2 * ROOT**6),
     "lower, convex": (F.LOWER_CONVEX, 3, 0.75 * (0.7 * 1.5 / 0.024) ** 3),
     "lower, strongly": (F.LOWER_STRONG, 3, 0.75 * (0.7 / 0.0048**0.5) ** 3),
     "similar, harder": (F.SIMILAR_FACTOR["HTMC"], 3, 1.125 * 2 * 36 * C3),

@@ -147,11 +147,6 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
     assert runs[0].cost == runs[1].cost
 
 
-def test_a_value_is_a_copy():
-    y = np.array([1.0, 2.0])
-    assert not np.shares_memory(ladder(lambda k, y: y).value(1, y), y)
-
-
 def moves(k, y):
     y += 1.0
     return y

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import long_run
@@ -67,6 +68,17 @@ def test_the_bits_do_not_depend_on_when_files_are_written(tmp_path, every_step):
     assert [f.name for f in tmp_path.iterdir()] == ["a"]  # nothing else is left
 
 
+@pytest.mark.parametrize(("ticks", "apart"), [(16, 103), (128, 131)])
+def test_files_keep_their_distance(ticks, apart, tmp_path, monkeypatch):
+    """A second, or fifty times what one takes, by a clock that ticks when it is read."""
+    clock, flushed = count(), []
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(clock) / ticks)
+    monkeypatch.setattr(checkpoint.os, "fsync", lambda _: flushed.append(next(clock)))
+    h, y0, p = setting(400)
+    minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
+    assert set(np.diff(flushed)[:-1]) == {apart}
+
+
 @pytest.mark.parametrize("generator", ["MT19937", "SFC64", "Philox", "PCG64DXSM"])
 def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     h, y0, p = setting(600)
@@ -98,12 +110,11 @@ def test_a_budget_can_be_raised_and_the_run_resumed(tmp_path):
         part = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a", max_cost=share * whole.cost)
         assert part.status == "budget"
         assert part.cost <= share * whole.cost
-    assert bits(minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
+    again = replace(p, eps=0.1)  # what a plan promises is not what it does
+    assert bits(minimize(h, y0, again, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
 
 
-@pytest.mark.parametrize(
-    "fault", [KeyboardInterrupt, ConnectionError("the licence server is away")]
-)
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ConnectionError("the licence is away")])
 def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_path, every_step):
     h, y0, p = setting(100)
     calls = 0
@@ -167,7 +178,7 @@ def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path):
     assert refused > 0.8 * len(damages)
 
 
-def test_a_file_is_data_and_never_code(tmp_path):
+def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch):
     class Trap:
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "sprung"),))
@@ -187,6 +198,12 @@ def test_a_file_is_data_and_never_code(tmp_path):
         with pytest.raises(ValueError, match="damaged, or not one of this version"):
             minimize(h, y0, p, rng=2, checkpoint=tmp_path / "trap.npz")
     assert not (tmp_path / "sprung").exists()
+    monkeypatch.setattr(checkpoint, "FORMAT", "that of another version")
+    with pytest.raises(ValueError, match="not one of this version"):
+        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+    monkeypatch.setattr(np, "load", lambda *_, **__: (_ for _ in ()).throw(PermissionError))
+    with pytest.raises(PermissionError):  # nothing is damaged
+        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):

@@ -113,7 +113,7 @@ def test_part_b_begins_at_mu_d0_squared():
     assert len(plan(replace(problem, d0=4.1), 1.0, "accelerated").stages) == 2
 
 
-@pytest.mark.parametrize(("by", "more"), [(1e-12, 0), (5e-4, 1)])
+@pytest.mark.parametrize(("by", "more"), [(0.95e-9, 0), (1.05e-9, 1)])
 def test_whole_steps_are_enough_steps(by, more):
     eta, unit = 0.25, Problem(beta=1.0, mu=0.1, d0=1.0, gamma=3, c=1)
     flat = replace(unit, mu=0.0)
@@ -154,12 +154,6 @@ def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(m
             assert variance <= stage.sigma**2 + 9 / 8 * (1 / t.p[0] - 1) * y**2 + 1e-9
 
 
-def test_a_plan_reads_as_a_bill():
-    text = str(plan(CONVEX, 0.05))
-    words = "multilevel: |error budget|expected price|never above|proved"
-    assert all(word in text for word in words.split("|"))
-
-
 # --- on a ladder of one's own ---
 
 EIGENVALUES = np.array([0.02, 0.1, 0.4, 1.0])
@@ -193,7 +187,9 @@ def test_a_plan_on_a_ladder_keeps_its_promise_and_its_bill(name, method, mu):
     assert bill.promise == "proved"
     assert sum(bill.budget.values()) <= 0.6 * (1 + 1e-9)
     assert {*bill.stages[-1].probabilities} <= {*h.levels}
-    assert "never above" in str(bill)
+    assert bill.delta == pytest.approx(OFF[max(bill.stages[-1].probabilities)], rel=1e-15)
+    words = (f"{method}: ", "error budget", "expected price", "never above", "proved")
+    assert [word for word in words if word not in str(bill)] == []
     runs = [minimize(h, START, bill, rng=seed) for seed in range(32)]
     paid = np.array([run.cost for run in runs])
     error = paid.std(ddof=1) / math.sqrt(paid.size)
@@ -222,7 +218,7 @@ LONG = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(20) if seed
 
 @pytest.mark.parametrize("seed", [*QUICK, *LONG])
 def test_prices_are_no_higher_than_they_were(seed):
-    """Twenty random problems, every method, two ladders: at most 1.02 times the frozen price."""
+    """Twenty random problems, every method, two ladders: at most 1.001 times the frozen price."""
     problem, eps, h = random_case(seed)
     for method in methods_for(problem):
         for on in (None, h):
@@ -235,7 +231,7 @@ def test_prices_are_no_higher_than_they_were(seed):
                 assert sum(bill.budget.values()) <= eps * (1 + 1e-9)
             known = FROZEN[f"{seed} {method} {'own' if on else 'ideal'}"]
             assert (price is None) == (known is None)
-            assert price is None or price <= 1.02 * known
+            assert price is None or price <= 1.001 * known
 
 
 def test_the_budget_is_that_of_the_one_step_lemma():
@@ -243,12 +239,12 @@ def test_the_budget_is_that_of_the_one_step_lemma():
     bill = plan(PROBLEM, 0.05, on=LADDERS["uneven"])
     eta, mu = 0.25, 0.02
     s = 1 - (1 - 1 / bill.growth) / (eta * mu)
+    assert s == pytest.approx(0.2)
     horizon = (1 - s) * mu * 4 / (bill.growth**bill.steps - 1)
     assert bill.budget["horizon"] == pytest.approx(horizon, rel=1e-6)
     assert bill.budget["bias"] == pytest.approx(bill.delta**2 / (s * mu), rel=1e-6)
-    assert bill.budget["noise"] == pytest.approx(
-        eta * (bill.sigma**2 + 2 * bill.delta**2), rel=1e-6
-    )
+    noise = eta * (bill.sigma**2 + 2 * bill.delta**2)
+    assert bill.budget["noise"] == pytest.approx(noise, rel=1e-6)
     flat = plan(replace(PROBLEM, mu=1e-4), 0.3, on=LADDERS["uneven"])
     assert flat.averaging == "uniform"
     assert flat.budget["horizon"] == pytest.approx(4 / (eta * flat.steps))

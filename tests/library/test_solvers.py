@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlgd import Hierarchy
-from mlgd.solvers import advance, constants, curvature, inverse, lanczos
+from mlgd.solvers import TRIES, advance, constants, curvature, inverse, keep, lanczos, search
 
 SPECTRUM = np.geomspace(1e-3, 1.0, 60)
 START = np.random.default_rng(2).standard_normal(60)
@@ -68,14 +68,65 @@ def test_l_bfgs_stays_inside_of_a_domain():
 
 
 def test_l_bfgs_says_where_no_step_helps():
-    assert advance(lambda y: np.ones(3), np.zeros(3), np.ones(3), []) is None
+    calls, pairs = [], [[np.ones(3), np.ones(3), 3.0]]
+    assert advance(lambda y: calls.append(y) or np.ones(3), np.zeros(3), np.ones(3), pairs) is None
+    assert len(calls) == 3 + 14  # with the pairs, and without
     assert advance(lambda y: -y, np.ones(3), -np.ones(3), []) is None
+
+
+NOTHING, FURTHER = math.inf, [10.0**n for n in (*range(10), 11, 14, 18, 23)]
+TRIALS = {  # the slope along a line, and the lengths that are tried until one is taken, or nothing
+    "at the minimizer": (lambda t: t - 1, [1]),
+    "0.79 of it, beyond": (lambda t: 1.79 * t - 1, [1]),
+    "0.81 of it, beyond": (lambda t: 1.81 * t - 1, [1, 1 / 1.81]),
+    "0.89 of it": (lambda t: 0.11 * t - 1, [1]),
+    "0.91 of it": (lambda t: 0.09 * t - 1, [1, 10]),
+    "a steep wall": (lambda t: 101 * t - 1, [1, 0.1, 0.01]),
+    "a cliff before": (lambda t: {0: -1, 1: -99, 10: 1}.get(t, 0), [1, 10, 9.1]),
+    "nothing from 1 on": (lambda t: -1 if t < 1 else None, [1, 0.25, 0.4375]),
+    "a plain": (lambda t: -1, [1, 10, 100, NOTHING]),
+    "upwards": (lambda t: 1 + t, [NOTHING]),
+}
+
+
+def tried(slope, further):
+    """The lengths tried; a value of the slope that is None is outside of the domain."""
+    seen = []
+
+    def f(x):
+        seen.append(float(x[0]))
+        return None if slope(x[0]) is None else np.array([slope(x[0])], float)
+
+    found = search(f, np.zeros(1), np.array([slope(0.0)], float), np.ones(1), further)
+    assert found is None or found[0] == seen[-1]
+    return seen if found else [*seen, NOTHING]
+
+
+@pytest.mark.parametrize("where", TRIALS)
+def test_a_line_search_tries_no_more_than_it_must(where):
+    slope, lengths = TRIALS[where]
+    assert tried(slope, 2) == pytest.approx(lengths, rel=1e-12)
+    assert tried(lambda t: -1, TRIES) == pytest.approx([*FURTHER, NOTHING])
+
+
+def test_without_pairs_the_first_step_is_a_hundredth_of_the_point():
+    for start, length in ((np.zeros(3), 1e-4), (np.full(4, 5.0), 0.1)):
+        seen = []
+        advance(lambda y, s=seen: s.append(y) or y - 1, start, start - 1, [])
+        assert np.linalg.norm(seen[0] - start) == pytest.approx(length)
 
 
 def test_pairs_of_a_quadratic_make_its_inverse():
     pairs = []
     for e in np.eye(5):
-        pairs.append([e, SPECTRUM[-5:] * e, float(e @ (SPECTRUM[-5:] * e))])
+        keep(pairs, e, SPECTRUM[-5:] * e)
+    for cosine in (-1.0, 0.95e-10):  # no curvature, and too little
+        keep(pairs, np.eye(5)[0], cosine * np.eye(5)[0] + np.eye(5)[1])
+    keep(other := [], np.eye(5)[0], 1.05e-10 * np.eye(5)[0] + np.eye(5)[1])
+    assert len(other) == 1
+    for _ in range(200):
+        keep(other, np.ones(1), np.ones(1))
+    assert [len(other), len(other[0][0])] == [150, 1]  # the oldest are forgotten
     assert inverse(pairs, np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
 
 
@@ -87,6 +138,10 @@ def test_lanczos_weighs_a_vector_and_solves():
     assert inverse(pairs, v) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
     assert min(bent for *_, bent in found.pairs(0.1, v.shape)) == 0.1
     assert lanczos(lambda u: None, v, 60) is None
+    sizes = [
+        len(lanczos(lambda u: SPECTRUM * u, v, 60, tolerance).nodes) for tolerance in (0.1, 0.02)
+    ]
+    assert sizes == [18, 27]  # looked at after 6, and whenever there are a fifth more
 
 
 def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
@@ -97,13 +152,18 @@ def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
     def bends(y):
         return y + 100 * np.sin(y / 1e-2) * 1e-4
 
-    rng = np.random.default_rng(0)
-    rough = curvature(jumps, START, jumps(START), START, 30.0, 60, rng)
-    assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=1)
+    def looked(f, at):
+        calls, rng = [], np.random.default_rng(0)
+        found = curvature(lambda y: calls.append(1) or f(y), at, f(at), START, 30.0, 60, rng)
+        return found, len(calls) - len(found.nodes)
+
+    (rough, few), (smooth, more) = looked(jumps, START), looked(bends, 0 * START)
+    assert (few, more, looked(lambda y: np.sin(1e3 * y), START)[1]) == (5, 6, 7)  # lengths tried
+    assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=0.08)
     assert rough.t == 30.0
     assert 1e-5 < rough.unresolved < 1e-3  # per entry, not the whole jump over the distance
-    smooth = curvature(bends, 0 * START, 0 * START, START, 30.0, 60, rng)
-    assert smooth.t < 1e-2
+    assert rough.unresolved == max(3 * rough.noise, -rough.nodes[0])
+    assert (smooth.t, smooth.jump) == (30 / 8**4, 0.0)
     assert smooth.nodes[-1] == pytest.approx(2, rel=0.1)
 
 

@@ -32,7 +32,8 @@ def telescopes(draw):
     values = draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=n, max_size=n))
     prices = draw(st.lists(st.floats(0.1, 100), min_size=n, max_size=n))
     p = draw(st.lists(st.one_of(st.just(1.0), st.floats(1e-3, 1.0)), min_size=n, max_size=n))
-    return Telescope(table(values, prices), p)
+    h, used = table(values, prices), draw(st.sets(st.integers(0, n - 1), min_size=1))
+    return Telescope(h, {h.levels[i]: p[i] for i in sorted(used)} if draw(st.booleans()) else p)
 
 
 Y = np.zeros(2)
@@ -126,12 +127,8 @@ def test_sigma_zero_is_the_fixed_level():
 
 def test_another_ladder_gets_the_same_guarantee():
     accuracy = {1: 0.7, 2: 0.2, 3: 0.11, 4: 0.01}
-    h = Hierarchy(
-        lambda k, y: y + accuracy[k] * (-1) ** k,
-        lambda k: accuracy[k] ** -3.0,
-        (1, 2, 3, 4),
-        accuracy.get,
-    )
+    prices = [a**-3.0 for a in accuracy.values()]
+    h = Hierarchy(lambda k, y: y + accuracy[k] * (-1) ** k, prices, [*accuracy], accuracy.get)
     t = Telescope.for_accuracy(h, 0.01, 0.3, 3.0)
     assert t.variance(np.array([50.0])) <= 0.09 * (1 + 1e-9)
     assert t.variance(np.array([50.0])) >= 0.05
