@@ -4,7 +4,7 @@
 2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; as far as half
    of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
-   level before was wrong by. As increments fall and turn, errors beyond the level cost `tail`.
+   level before was wrong by. As the last three fall and turn, errors beyond the level cost `tail`.
 4. *done* needs increments that fall: while they grow, all levels may be blind. They are taken anew
    and weighed by Lanczos first, on a level with the next one's curvature that resolves what counts.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
@@ -24,14 +24,13 @@ from .bill import Bill, State
 from .hierarchy import LevelError
 from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
-AIM = 0.5  # of eps: what is aimed at, as estimates are off by a factor; a level more, now and then;
+AIM = 0.5  # of eps: aimed at, as estimates are off by a factor; an estimate is not told below it;
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
 LEFT = 0.5  # of the tail (of the first increment): more is worth a step
-LEAST = 0.25  # of eps: less is not told, as estimates are off by a factor
 LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
 SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
 PLATEAU, TELL = 6, 4  # steps: no gradient smaller by a tenth, go up; their gains tell what is left
-PRODUCTS = 120  # per look, at most: enough for condition numbers of 1e4
+PRODUCTS, FLAT = 120, 1e-4  # per look at most: for conditions of 1e4; as steep, over the way
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
 RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
@@ -98,10 +97,10 @@ class Ascent:
         x.flags.writeable = False
         self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g}
 
-    def affordable(self, limit: float | None = None) -> int | None:
-        """The finest rank below whose products cost at most the limit, or what curvature may."""
+    def affordable(self) -> int | None:
+        """The finest rank below whose products cost no more than curvature may."""
         s, spent = self.s, self.bill.paid["cost_by_purpose"].get("curvature", 0.0)
-        limit = SHARE * (self.bill.total - spent) - spent if limit is None else limit
+        limit = SHARE * (self.bill.total - spent) - spent
         fits = [j for j in range(s.base, s.level) if s.products * self.price[j] <= limit]
         return max(fits) if fits and norm(s.y - s.start) else None
 
@@ -115,13 +114,12 @@ class Ascent:
         drift = self.drift(j, found) if j < s.level else 0.0
         floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], FLAT * norm(v) / far)
         bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
-        worth = [found.weights @ ((b - self.ridge) / b**2) for b in bent]
-        s.known["raised"] = worth[1] > RAISED * worth[0]
+        s.known["raised"] = found.weights @ (1 / bent[1] - RAISED / bent[0]) > 0
         place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
         s.pairs[place:place] = found.pairs(max(floor, self.ridge), v.shape)
         del s.pairs[:-PAIRS]
-        error = norm(s.increments[max(j - 1, 0)][0]) / math.sqrt(5.0 if j else 1.25)  # of rank j
-        share = (found.jump / error) ** 2 if error else 0.0
+        before = norm(s.increments[max(j - 1, 0)][0])
+        share = (found.jump / before) ** 2 * (5 if j else 1.25) if before else 0.0  # of j's error
         s.fresh = min(share, 1 - LASTS) if share > ROUGH else 0.0
 
     def drift(self, j: int, found: Krylov) -> float:
@@ -130,9 +128,8 @@ class Ascent:
         low, high = (self.tried(m, s.y + found.t * flattest, "curvature") for m in (i - 1, i))
         if low is None or high is None:
             return 0.0
-        gap = (high - self.at(i, "curvature") - low + self.at(i - 1, "curvature")) / found.t
-        average = norm(found.ritz @ gap.ravel()) / math.sqrt(len(found.nodes))
-        return max(abs(dot(gap, flattest)) / 2, average) / (2 if j == i else 1)
+        gap = high - self.at(i, "curvature") - low + self.at(i - 1, "curvature")
+        return abs(dot(gap, flattest)) / found.t / 2
 
     def worth(self, v: np.ndarray) -> float:
         """The loss that a gradient v means by the pairs; without the ridge."""
@@ -142,17 +139,16 @@ class Ascent:
         return max(gain - self.ridge * dot(step, step), 0.0) / 2
 
     def falls(self) -> tuple[float, float, float]:
-        """By what increments fell per level; by what they may fall; their cosine, 1 of one alone."""
+        """By what increments fell a level, by what they may go on, their cosine (one alone: 1)."""
         last = [d for d, _ in self.s.increments[-3:] if d.any()]
-        sizes = [norm(d) for d in last]
-        ratios = [min(b / a, 0.95) for a, b in pairwise(sizes)] or [0.5]
+        ratios = [min(norm(b) / norm(a), 0.95) for a, b in pairwise(last)] or [0.5]
         fall = math.prod(ratios) ** (1 / len(ratios))
-        r = max(fall, ratios[-1] / 2, 0.5 / len(ratios))
+        r = max(fall, 0.5 / len(ratios))
         own = -r / (1 + r * r)  # of errors with directions of their own
         if self.s.fresh or len(last) < 2:
             return fall, r, own if self.s.fresh else 1.0
-        units = [d / n for d, n in zip(last[-3:], sizes[-3:], strict=True)]
-        return fall, r, max(own, float(np.mean([np.vdot(a, b) for a, b in pairwise(units)])))
+        cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)]
+        return fall, r, max(own, sum(cosines) / len(cosines))
 
     def tail(self) -> float:
         """What errors of the level asked that last cost, if they go on as they fell so far."""
@@ -162,19 +158,19 @@ class Ascent:
         if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
             return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
         fall, r, cosine = self.falls()
-        last = max(w * fall ** (2 * n) for n, (_, w) in enumerate(s.increments[-1:-4:-1]))
-        return (1 - s.fresh) * last * beyond(r, cosine) ** 2
+        few = 1 if self.expensive[s.level - 1] else 3  # one more to rule out luck, if cheap
+        last = [w * fall ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-few:]))]
+        return (1 - s.fresh) * max(last) * beyond(r, cosine) ** 2
 
     def now(self) -> float:
         """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
         s, steps, left = self.s, len(self.s.sizes) - 1, self.worth(self.s.gradient)
         if "rank" in s.known or steps < TELL:
             jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
-            return max(left - jumps, jumps / max(steps, 1))  # seen here, and where steps were made
+            return max(left - jumps, 0.0)  # jumps are seen here, and averaged over the steps
         gains, n = [product / 2 for *_, product in s.pairs[-steps:]], max(2, steps // 4)
         late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
-        rate = min(late / early, 0.9) if early else 0.9
-        return max(left, late * rate / (1 - rate))
+        return max(left, late**2 / max(early - late, late / 9, 1e-300))
 
     def whole(self) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
@@ -199,7 +195,7 @@ class Ascent:
         if not s.level:
             first = self.worth(s.increments[0][0]) if self.top else 0.0
             return now <= LAST * self.eps or (now < LEFT * first and len(s.sizes) > TELL)
-        if tail <= 0.95 * aim:
+        if tail <= aim:
             return self.whole() <= aim
         return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
 
@@ -217,10 +213,10 @@ class Ascent:
         s.stuck = g is None
         if g is not None:
             self.move(x, g)
-            s.sizes.append(norm(s.gradient))
+            s.sizes.append(norm(g))
             few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
             s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
-            if s.base <= j < i and s.products * self.price[j] <= self.price[i]:
+            if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(LevelError):
                     self.look(s.gradient, j)
             s.estimate = self.whole()
@@ -229,39 +225,37 @@ class Ascent:
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, seen = self.whole(), s.pairs or not s.gradient.any()
+        s.estimate, straight = self.whole(), s.gradient.any() and not s.pairs
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
-        done = seen and (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
+        done = (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
         blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
         finer = s.known["rank"] + 1 if done and s.known.pop("raised", False) else i + 1
         if finer <= i and s.products * self.price[finer] <= self.bill.total:
             s.base = finer
             return self.view(finer)
-        dear = self.expensive[i] and self.tail() < EXPENSIVE * self.aims[i]  # near: weigh it better
-        if i and (blind or ((done or dear or last) and "judged" not in s.known)):
-            j = self.affordable(self.price[i] if dear else None) if dear or blind else None
+        if i and (blind or ((done or last or self.expensive[i]) and "judged" not in s.known)):
+            j = self.affordable() if blind or self.expensive[i] else None
             return self.view(min(s.base, i) if blind and j is None else j)
-        over = done or last or (i > 1 and not seen)  # three levels, and none curves upwards
+        over = done or last or (i > 1 and straight)  # three levels, and none curves upwards
         return self.end("done" if done or not self.eps else "missed") if over else self.up()
 
     def up(self) -> bool:
-        """One gradient of the next level, at y or half-way back to the start where it has none."""
+        """One gradient of the next level, at y or nearer to the start where it has none."""
         s, i, x = self.s, self.s.level + 1, self.s.y
         while (there := self.tried(i, x)) is None and x is not s.start:
-            far = norm(x - s.start) > 0.01 * norm(s.y - s.start)
-            x = (s.start + x) / 2 if far else s.start
+            x = (s.start + x) / 2 if norm(x - s.start) > norm(s.y - s.start) / 99 else s.start
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
         self.move(x, self.value(i, x) if there is None else there)
         s.known |= known
         if i == 1 and norm(self.at(1) - self.at(0) - s.increments[0][0]) > MISLED * s.sizes[0]:
             s.base = 1  # increments at both ends of the way tell what curvatures differ by
+        s.sizes = [norm(s.gradient)]
         return self.view(self.affordable(), arrived=True)
 
     def view(self, j: int | None, arrived: bool = False) -> bool:
         """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
         s, i, before = self.s, self.s.level, max(self.s.level - (1 if arrived else 3), 0)
-        s.sizes = [norm(s.gradient)] if arrived else s.sizes
-        s.stuck = s.stuck and len(s.sizes) > PLATEAU
+        s.stuck = s.stuck and not arrived and len(s.sizes) > PLATEAU
         try:
             s.increments[before:] = [[self.at(k + 1) - self.at(k), 0.0] for k in range(before, i)]
         except LevelError:  # a coarser level has no value here
@@ -292,7 +286,7 @@ class Ascent:
             "fewer than three levels differ": s.level < 2 and not self.exact,
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
-        s.status, s.estimate = status, max(s.estimate, LEAST * self.eps) + self.hides
+        s.status, s.estimate = status, max(s.estimate, AIM * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
         within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
         s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"

@@ -202,7 +202,7 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_bits(tmp_path):
 def test_a_minimizer_that_is_hit_exactly_or_started_from_is_done(start, promise):
     h = Hierarchy(lambda k, y: y - 1.0, [1.0], [0], exact=True)
     run = minimize(h, np.full(3, start), eps=0.01)
-    assert (run.status, run.promise, run.estimate) == ("done", promise, 0.0025)
+    assert (run.status, run.promise, run.estimate) == ("done", promise, 0.005)
     assert ("no gradient at the start" in run.message) == (start == 1)
 
 
