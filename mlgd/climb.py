@@ -29,7 +29,7 @@ TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margi
 LEFT = 0.5  # of the tail (of the first increment): more is worth a step
 LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
 SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
-PLATEAU, TELL = 6, 4  # steps: no gradient smaller by a tenth, go up; their gains tell what is left
+PLATEAU, TELL = 6, 4  # steps: none better by a tenth than six before, go up; gains tell the rest
 PRODUCTS, FLAT = 120, 1e-4  # per look at most: for conditions of 1e4; as steep, over the way
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
@@ -215,7 +215,7 @@ class Ascent:
             self.move(x, g)
             s.sizes.append(norm(g))
             few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
-            s.stuck = n >= few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[:-few])
+            s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
             if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(LevelError):
                     self.look(s.gradient, j)
