@@ -5,7 +5,7 @@
    of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As the last three fall and turn, errors beyond the level cost `tail`.
-4. *done* needs increments that fall: while they grow, all levels may be blind. They are taken anew
+4. *done* needs that increments do not grow: else all levels may be blind. They are taken anew
    and weighed by Lanczos first, on a level with the next one's curvature that resolves what counts.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
@@ -28,8 +28,8 @@ AIM = 0.5  # of eps: aimed at, as estimates are off by a factor; an estimate is 
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
 LEFT = 0.5  # of the tail (of the first increment): more is worth a step
 LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
-SHARE = 0.5  # of what gradients cost: for curvature, which spares gradients and sees what they miss
-PLATEAU, TELL = 6, 4  # steps: none better by a tenth than six before, go up; gains tell the rest
+SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
+PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
 PRODUCTS, FLAT = 120, 1e-4  # per look at most: for conditions of 1e4; as steep, over the way
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
@@ -102,7 +102,7 @@ class Ascent:
         s, spent = self.s, self.bill.paid["cost_by_purpose"].get("curvature", 0.0)
         limit = SHARE * (self.bill.total - spent) - spent
         fits = [j for j in range(s.base, s.level) if s.products * self.price[j] <= limit]
-        return max(fits) if fits and norm(s.y - s.start) else None
+        return max(fits, default=None) if norm(s.y - s.start) else None
 
     def look(self, v: np.ndarray, j: int) -> None:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
@@ -110,7 +110,7 @@ class Ascent:
         f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
         far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
         found = curvature(f, s.y, at, v, far, PRODUCTS, rng)
-        s.products, s.known["rank"] = found.nodes.size + 6, j
+        s.products = found.nodes.size + 6
         drift = self.drift(j, found) if j < s.level else 0.0
         floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], FLAT * norm(v) / far)
         bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
@@ -120,7 +120,7 @@ class Ascent:
         del s.pairs[:-PAIRS]
         before = norm(s.increments[max(j - 1, 0)][0])
         share = (found.jump / before) ** 2 * (5 if j else 1.25) if before else 0.0  # of j's error
-        s.fresh = min(share, 1 - LASTS) if share > ROUGH else 0.0
+        s.fresh, s.known["rank"] = min(share, 1 - LASTS) if share > ROUGH else 0.0, j
 
     def drift(self, j: int, found: Krylov) -> float:
         """What the curvature of rank j is off by: half of what it changed, where it is flattest."""
@@ -165,12 +165,12 @@ class Ascent:
     def now(self) -> float:
         """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
         s, steps, left = self.s, len(self.s.sizes) - 1, self.worth(self.s.gradient)
-        if "rank" in s.known or steps < TELL:
+        if "rank" in s.known or steps < TELL or not s.gradient.any():
             jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
             return max(left - jumps, 0.0)  # jumps are seen here, and averaged over the steps
         gains, n = [product / 2 for *_, product in s.pairs[-steps:]], max(2, steps // 4)
         late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
-        return max(left, late**2 / max(early - late, late / 9, 1e-300))
+        return max(left, late * (late / max(early - late, late / 9, 1e-300)))
 
     def whole(self) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
@@ -184,7 +184,7 @@ class Ascent:
         s, k = self.s, self.levels[0]
         s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
         apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
-        if apart > REPEATS * max(norm(s.gradient), apart):
+        if apart > REPEATS * norm(s.gradient):
             raise LevelError(f"level {k} differs from call to call: freeze the random numbers", k)
         s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
         s.increments = [[self.at(1) - s.gradient, math.inf]] if self.top else []
@@ -255,21 +255,21 @@ class Ascent:
     def view(self, j: int | None, arrived: bool = False) -> bool:
         """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
         s, i, before = self.s, self.s.level, max(self.s.level - (1 if arrived else 3), 0)
-        s.stuck = s.stuck and not arrived and len(s.sizes) > PLATEAU
+        s.stuck = s.stuck and len(s.sizes) > PLATEAU
         try:
             s.increments[before:] = [[self.at(k + 1) - self.at(k), 0.0] for k in range(before, i)]
         except LevelError:  # a coarser level has no value here
             if arrived:
                 raise
-        d = s.increments[-1][0]
-        v = s.gradient if arrived else d * (norm(s.gradient) or 1.0) + s.gradient * (norm(d) or 1.0)
+        g, d = s.gradient, s.increments[-1][0]
+        v = g if arrived or not d.any() else g + d * ((norm(g) or norm(d)) / norm(d))
         if j is not None and v.any():
             with suppress(LevelError):  # nothing around y has a value
                 self.look(v, j)
         s.known |= {"judged": j is not None} if j is not None or not arrived else {}
-        for n, pair in enumerate(s.increments):  # what was taken at another point is not compared
+        for n, pair in enumerate(s.increments):  # worths are compared at one point
             pair[1] = self.worth(pair[0]) if n >= before else 0.0
-        by = "pairs" if j is None else f"Lanczos on level {self.levels[j]}"
+        by = f"Lanczos on level {self.levels[j]}" if s.known.get("rank", -1) == j else "pairs"
         k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"
         s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
         return True

@@ -57,7 +57,7 @@ def advance(f: Gradient, x: np.ndarray, g: np.ndarray, pairs: list):
     """
     length = norm(pairs[-1][0]) if pairs else 1e-2 * max(norm(x), 1e-2)
     for known in (pairs, []) if pairs else ([],):
-        d = -inverse(pairs, g) if known else -g * (length / max(norm(g), 1e-300))
+        d = -inverse(pairs, g) if known else -g * (length / (norm(g) or 1.0))
         found = search(f, x, g, d, FURTHER if known else TRIES)
         if found is not None:
             if not known:

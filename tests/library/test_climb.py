@@ -124,13 +124,13 @@ def test_a_region_of_nan_costs_steps_and_not_levels():
     assert run.cost <= 3 * free.cost
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [1e-12, 1e10])
 def test_units_do_not_matter(scale):
-    one = minimize(H, ZERO, eps=1e-3)
     h = Hierarchy(lambda k, y: scale * level(k, y), eight, range(10))
-    other = minimize(h, ZERO, eps=1e-3 * scale)
-    assert other.cost == pytest.approx(one.cost, rel=0.3)
-    assert loss(other.y) <= 1e-3
+    for eps in (1e-2, 1e-3):
+        one, other = minimize(H, ZERO, eps=eps), minimize(h, ZERO, eps=eps * scale)
+        assert other.cost == pytest.approx(one.cost, rel=0.01)
+        assert loss(other.y) <= eps
 
 
 def test_one_level_costs_little_more_than_its_solver():

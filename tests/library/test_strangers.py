@@ -144,10 +144,8 @@ def test_it_ends_near_eps(name):
 MISSED = {
     "concave": (lambda k, y: off(k) - y, "no minimizer is in sight"),
     "at a maximum": (lambda k, y: -y, "no gradient at the start, maybe a minimizer"),
-    "a saddle": (
-        lambda k, y: np.where(np.arange(D) == 3, -1, 1) * quadratic(y) + off(k),
-        "is missed",
-    ),
+    "a saddle": (lambda k, y: np.where(np.arange(D) == 3, -1, 1) * noisy(k, y), "is missed"),
+    "one way down": (lambda k, y: np.resize([1, 0.3, -0.02], D) * (y - 1) + 0.1, "is missed"),
     "linear": (lambda k, y: 0 * y + 1 + off(k), "no minimizer is in sight"),
     "a plateau": (
         lambda k, y: quadratic(y) + 0.3 * 2.0 ** -min(k, 4) * OFF[k],
