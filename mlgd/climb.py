@@ -27,15 +27,14 @@ from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 AIM = 0.5  # of eps: aimed at, as estimates are off by a factor; an estimate is not told below it;
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
 LEFT = 0.5  # of the tail (of the first increment): more is worth a step
-LAST = 0.05  # of eps: what may be left where no level comes after: steps for what pairs don't see
+LAST = 0.05  # of eps: may be left where no level comes after; of the price: to look at the start
 SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
 PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
 PRODUCTS, FLAT = 120, 1e-4  # per look at most: for conditions of 1e4; as steep, over the way
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
 RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
-MISLED = 0.5  # of a gradient: curvatures that differ by more over the way are not of one function
-REPEATS = 1e-6  # of a gradient: what sums in another order change
+MISLED, REPEATS = 0.5, 1e-6  # of a gradient: not the curvature of one function; not one value
 
 
 @dataclass
@@ -277,12 +276,12 @@ class Ascent:
     def end(self, status: str) -> bool:
         """Say what was reached and what that rests on; not at a point that is worse than y0."""
         s, k, moved = self.s, self.levels[self.s.level], self.s.y - self.s.start
-        differ, eps = [d.any() for d, _ in s.increments[: s.level]], self.eps + self.hides
+        eps, last = self.eps + self.hides, s.increments[: s.level][-2:]
         doubts = {  # the first that holds
             "no gradient at the start, maybe a minimizer": not (moved.any() or s.gradient.any()),
             "the way is longer than twice the radius": norm(moved) > 2 * self.radius,
             "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
-            "levels repeat one another": not all(differ[-2:]),
+            "levels repeat one another": not all(d.any() for d, _ in last),
             "fewer than three levels differ": s.level < 2 and not self.exact,
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
@@ -293,8 +292,9 @@ class Ascent:
         if status == "missed":
             word = "is" if s.estimate > eps else "may be"  # estimates are off by a factor
             s.message = f"eps = {eps:g} {word} missed: {s.message}"
-            g = self.tried(s.level, s.start) if moved.any() else None
+        if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
+            g = self.tried(s.level, s.start)
             if g is not None and dot(g + s.gradient, moved) > 0:
-                s.y, s.estimate = s.start, math.nan
+                s.y, s.estimate, s.status, s.promise = s.start, math.nan, "missed", "none"
                 s.message = f"level {k} judges every point reached worse than the start: that is y"
         return False

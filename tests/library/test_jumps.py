@@ -176,6 +176,7 @@ def test_zero_horizon():
     assert (result.cost, result.steps, result.status) == (0.0, 0, "done")
     np.testing.assert_array_equal(result.trace.loss, [1.0])
     assert result.y is not start
+    assert result.message == "flowed for 0 units of time: nothing is promised of one run"
 
 
 def test_divergence_returns_the_start():

@@ -176,3 +176,9 @@ def test_constants_of_a_quadratic_and_what_they_took():
     assert found.took.startswith("level 0")
     with pytest.raises(ValueError, match="does not move"):
         constants(h.only([2]), np.ones(60) - 1e-6 / 4 / SPECTRUM)
+
+
+def test_a_point_with_no_value_around_it_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="no value at any point around"):
+        curvature(lambda y: None, np.ones(3), np.ones(3), np.ones(3), 1.0, 5, rng)

@@ -131,6 +131,32 @@ REACHED = {  # levels, start, eps, loss above the minimum
 }
 
 
+PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
+    "one unknown": 86027,
+    "one level": 1984,
+    "exact levels": 143,
+    "tiny units": 858563,
+    "huge units": 858563,
+    "tiny unknowns": 859080,
+    "a table": 858563,
+    "single precision": 858563,
+    "a level of zeros": 857765,
+    "a steep level": 860085,
+    "zero at the start": 860148,
+    "start at the end": 858563,
+    "logistic": 13033,
+    "kinks": 1344,
+    "flat directions": 1605,
+    "overflow nearby": 269,
+    "concave": 2113,
+    "at a maximum": 83,
+    "a saddle": 5.55858e8,
+    "linear": 2113,
+    "a plateau": 1.10965e7,
+    "too short": 2282,
+}
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", REACHED)
 def test_it_ends_near_eps(name):
@@ -139,6 +165,7 @@ def test_it_ends_near_eps(name):
     assert run.status == "done"
     assert loss(run.y) <= 1.3 * eps
     assert run.estimate <= eps
+    assert run.cost == pytest.approx(PAID.get(name, run.cost), rel=1e-3)
 
 
 MISSED = {
@@ -163,6 +190,7 @@ def test_or_says_why_not(name):
     assert run.promise == "none"
     assert run.status == "missed" or name in ("too short", "at a maximum")
     assert sentence in run.message
+    assert run.cost == pytest.approx(PAID.get(name, run.cost), rel=1e-3)
 
 
 def test_prices_may_fall_on_the_way():
