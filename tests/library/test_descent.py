@@ -450,3 +450,9 @@ def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
     for how in ({"plan": p}, {"eps": 0.1}):
         with pytest.raises(LevelError, match=r"level . returned"):
             minimize(replace(h, evaluate=lambda k, y: value), START, **how)
+
+
+def test_a_start_far_from_zero_is_no_divergence():
+    h = Hierarchy(lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8))
+    chosen = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
+    assert minimize(h, np.full(2, 1e9 + 1), chosen, rng=0).status == "done"
