@@ -291,3 +291,10 @@ def test_an_exact_level_is_minimized_to_the_end():
     run = minimize(Hierarchy(gradient, [1.0], [0], exact=True), np.zeros(200), eps=1e-6)
     assert run.success
     assert np.linalg.norm(gradient(0, run.y)) < 1e-4
+
+
+def test_an_increment_that_is_small_by_luck_is_not_believed():
+    share = [1, 0.5, 0.25, 0.2, 0.08, 0.02, 0.005, 0.00125]  # 0.25 to 0.2: 28 eps above were "done"
+    h = Hierarchy(lambda k, y: LAM * (y - 1) + share[k] * OFF[0], lambda k: 2.0**k, range(8))
+    for eps in (1.2e-2, 8e-3):
+        assert loss(minimize(h, ZERO, eps=eps).y) <= eps
