@@ -26,7 +26,7 @@ from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: aimed at, as estimates are off by a factor; an estimate is not told below it;
 TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
-LEFT = 0.5  # of the tail (of the first increment): more is worth a step
+LEFT = 0.75  # of the tail (of the first increment): more is worth a step
 LAST = 0.05  # of eps: may be left where no level comes after; of the price: to look at the start
 SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
 PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
@@ -261,7 +261,7 @@ class Ascent:
             if arrived:
                 raise
         g, d = s.gradient, s.increments[-1][0]
-        v = g if arrived or not d.any() else g + d * ((norm(g) or norm(d)) / norm(d))
+        v = g if arrived or not d.any() else g + d * beyond(*self.falls()[1:])
         if j is not None and v.any():
             with suppress(LevelError):  # nothing around y has a value
                 self.look(v, j)

@@ -43,7 +43,7 @@ def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
         losses.append(m.loss(run.y) / eps)
         prices.append(run.cost / hindsight(m, eps))
     assert np.mean(losses) <= 1
-    paid = {"vectors": 16.4925, "turned": 1.92119, "smooth": 2.7012}  # with and without AVX
+    paid = {"vectors": 16.4919, "turned": 2.67647, "smooth": 2.69233}  # with and without AVX
     assert np.mean(prices) == pytest.approx(paid.get(kind, 10), rel=1e-3 if kind in paid else 0.9)
 
 
@@ -60,7 +60,7 @@ def test_what_a_radius_hides_is_counted():
     run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0, rng=0)
     assert m.loss(run.y) <= 1e-2 / 256
     assert run.estimate >= 0.5 * 1e-2 / 256
-    assert run.cost == pytest.approx(867924, rel=1e-3)
+    assert run.cost == pytest.approx(868095, rel=1e-3)
 
 
 def test_with_a_radius_it_ends_within_eps_where_a_level_is_expensive():
@@ -124,7 +124,7 @@ def test_a_region_of_nan_costs_steps_and_not_levels():
     free = minimize(H, ZERO, eps=1e-2)
     assert loss(run.y) <= 1e-2
     assert run.cost <= 3 * free.cost
-    assert run.cost == pytest.approx(6925, rel=1e-3)
+    assert run.cost == pytest.approx(6909, rel=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e10])

@@ -27,6 +27,10 @@ def quadratic(y):
     return LAM * (y - TARGET)
 
 
+def rounded(k, y):
+    return np.round(quadratic(y) * 4**k) / 4**k
+
+
 def above(y):
     return float(LAM @ (y - TARGET) ** 2) / 2
 
@@ -95,7 +99,7 @@ REACHED = {  # levels, start, eps, loss above the minimum
     "single precision": (lambda k, y: noisy(k, y).astype(np.float32), range(10), ZERO, 1e-3, above),
     "a level of zeros": (lambda k, y: noisy(k, y) if k else 0 * y, range(8), ZERO, 1e-3, above),
     "a steep level": (lambda k, y: noisy(k, y) * (1 if k else 1e3), range(9), ZERO, 1e-3, above),
-    "rounded": (lambda k, y: np.round(quadratic(y) * 4**k) / 4**k, range(9), ZERO, 1e-2, above),
+    "rounded": (rounded, range(9), ZERO, 1e-1, above),
     "zero at the start": (lambda k, y: noisy(k, y) if k else LAM * y, range(8), ZERO, 1e-3, above),
     "start at the end": (noisy, range(9), TARGET, 1e-3, above),
     "logistic": (
@@ -132,27 +136,27 @@ REACHED = {  # levels, start, eps, loss above the minimum
 
 
 PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
-    "one unknown": 86027,
+    "one unknown": 105035,
     "one level": 1984,
     "exact levels": 143,
     "tiny units": 858563,
     "huge units": 858563,
-    "tiny unknowns": 859080,
+    "tiny unknowns": 860095,
     "a table": 858563,
     "single precision": 858563,
-    "a level of zeros": 857765,
-    "a steep level": 860085,
-    "zero at the start": 860148,
-    "start at the end": 858563,
+    "a level of zeros": 858831,
+    "a steep level": 860197,
+    "zero at the start": 858599,
+    "start at the end": 858561,
     "logistic": 13033,
     "kinks": 1344,
-    "flat directions": 1605,
-    "overflow nearby": 269,
+    "flat directions": 1603,
+    "overflow nearby": 268,
     "concave": 2113,
     "at a maximum": 83,
-    "a saddle": 5.55858e8,
+    "a saddle": 2.67782e8,
     "linear": 2113,
-    "a plateau": 1.10965e7,
+    "a plateau": 1.10975e7,
     "too short": 2282,
 }
 
@@ -179,6 +183,7 @@ MISSED = {
         "eps = 1e-05 is missed",
     ),
     "too short": (lambda k, y: noisy(min(k, 1), y), "nothing is promised"),
+    "rounded to zero": (rounded, "levels repeat one another"),
 }
 
 
@@ -188,7 +193,7 @@ def test_or_says_why_not(name):
     evaluate, sentence = MISSED[name]
     run = minimize(Hierarchy(evaluate, price, range(8)), ZERO, eps=1e-5, rng=0)
     assert run.promise == "none"
-    assert run.status == "missed" or name in ("too short", "at a maximum")
+    assert run.status == "missed" or name in ("too short", "rounded to zero", "at a maximum")
     assert sentence in run.message
     assert run.cost == pytest.approx(PAID.get(name, run.cost), rel=1e-3)
 
