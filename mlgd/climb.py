@@ -107,7 +107,7 @@ class Ascent:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
         s = self.s
         f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
-        far, rng = 2 * norm(s.y - s.start), np.random.default_rng(s.step)
+        far, rng = 2 * norm(s.y - s.start) or 1.0, np.random.default_rng(s.step)
         found = curvature(f, s.y, at, v, far, PRODUCTS, rng)
         s.products = found.nodes.size + 6
         drift = self.drift(j, found) if j < s.level else 0.0
@@ -173,8 +173,7 @@ class Ascent:
 
     def whole(self) -> float:
         """What is left and the tail; errors that keep their direction add up with what is left."""
-        far = norm(self.s.y - self.s.start) > 2 * self.radius  # no minimizer is there
-        now, tail = math.inf if far else self.now(), self.tail()
+        now, tail = self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
         return now + tail + 2 * max(self.falls()[2], 0.0) * both
 
@@ -224,7 +223,8 @@ class Ascent:
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate, straight = self.whole(), s.gradient.any() and not s.pairs
+        far = norm(s.y - s.start) > 2 * self.radius  # no minimizer is there: only a finer level helps
+        s.estimate = math.inf if far else self.whole()
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
         blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
@@ -235,7 +235,7 @@ class Ascent:
         if i and (blind or ((done or last or self.expensive[i]) and "judged" not in s.known)):
             j = self.affordable() if blind or self.expensive[i] else None
             return self.view(min(s.base, i) if blind and j is None else j)
-        over = done or last or (i > 1 and straight)  # three levels, and none curves upwards
+        over = done or last or (i > 1 and s.gradient.any() and not s.pairs)  # nothing curves up
         return self.end("done" if done or not self.eps else "missed") if over else self.up()
 
     def up(self) -> bool:
