@@ -82,6 +82,18 @@ def test_errata_name_exactly_the_rows_that_do_not_hold_each_once(book):
     assert sorted(named) == sorted(wrong)
 
 
+FIGURE = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)")
+
+
+def test_a_figure_in_an_erratum_stands_on_the_page_of_its_rows(book):
+    for erratum in read_table(book / "errata.tsv"):
+        pages = {c["page"] for r in ROWS if r.id in erratum["rows"].split() for c in r.checks}
+        text = "".join(PAGES[p].read_text("utf-8") for p in pages)
+        known = set(FIGURE.findall(re.sub(r'"image/\w+": "[^"]*"', "", text)))
+        typed = set(FIGURE.findall(erratum["says"] + erratum["downstream"]))
+        assert typed <= known, f"{erratum['title']}: {typed - known}"
+
+
 def test_an_id_shares_the_row_and_the_worst_verdict_counts():
     records = [
         {"ids": [i], "kind": "identity", "verdict": v, "anchor": f"check-{i}"}
