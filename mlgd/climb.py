@@ -223,7 +223,7 @@ class Ascent:
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        far = norm(s.y - s.start) > 2 * self.radius  # no minimizer is there: only a finer level helps
+        far = norm(s.y - s.start) > 2 * self.radius  # no minimizer is there
         s.estimate = math.inf if far else self.whole()
         fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
         done = (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
@@ -293,8 +293,8 @@ class Ascent:
             word = "is" if s.estimate > eps else "may be"  # estimates are off by a factor
             s.message = f"eps = {eps:g} {word} missed: {s.message}"
         if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
-            g = self.tried(s.level, s.start)
-            if g is not None and dot(g + s.gradient, moved) > 0:
+            g, half = (self.tried(s.level, s.start + t * moved) for t in (0.0, 0.5))
+            if not (g is None or half is None) and dot(g + 4 * half + s.gradient, moved) > 0:
                 s.y, s.estimate, s.status, s.promise = s.start, math.nan, "missed", "none"
                 s.message = f"level {k} judges every point reached worse than the start: that is y"
         return False
