@@ -5,8 +5,8 @@
    of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As the last three fall and turn, errors beyond the level cost `tail`.
-4. *done* needs that increments do not grow: else all levels may be blind. They are taken anew
-   and weighed by Lanczos first, on a level with the next one's curvature that resolves what counts.
+4. *done* needs increments that fall, taken anew and weighed by Lanczos on a level with the next
+   one's curvature; a promise, that this curvature resolves what counts.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
@@ -30,20 +30,19 @@ LEFT = 0.75  # of the tail (of the first increment): more is worth a step
 LAST = 0.05  # of eps: may be left where no level comes after; of the price: to look at the start
 SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
 PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
-PRODUCTS, FLAT = 120, 1e-4  # per look at most: for conditions of 1e4; as steep, over the way
+PRODUCTS, FLAT = 120, 0.1  # per look, for conditions of 1e4; no minimizer is 20 ways farther on
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
 RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
 MISLED, REPEATS = 0.5, 1e-6  # of a gradient: not the curvature of one function; not one value
+SLOW = 0.95  # of an increment: where the next is larger, errors need not end
 
 
 @dataclass
 class Climb(State):
-    """`level` is the rank of the level asked, `gradient` its value at y."""
-
     start: np.ndarray | None = None
-    gradient: np.ndarray | None = None
-    level: int = 0
+    gradient: np.ndarray | None = None  # of the level asked, at y
+    level: int = 0  # its rank
     pairs: list = field(default_factory=list)  # of L-BFGS and Lanczos, kept across levels
     increments: list = field(default_factory=list)  # [vector, the loss that it is worth]
     sizes: list = field(default_factory=list)  # of gradients, at arrival and after each step here
@@ -105,13 +104,12 @@ class Ascent:
 
     def look(self, v: np.ndarray, j: int) -> None:
         """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
-        s = self.s
-        f, at = lambda z: self.tried(j, z, "curvature"), self.at(j, "curvature")
-        far, rng = 2 * norm(s.y - s.start) or 1.0, np.random.default_rng(s.step)
-        found = curvature(f, s.y, at, v, far, PRODUCTS, rng)
+        s, rng = self.s, np.random.default_rng(self.s.step)
+        at, far = self.at(j, "curvature"), 2 * norm(self.s.y - self.s.start) or 1.0
+        found = curvature(lambda z: self.tried(j, z, "curvature"), s.y, at, v, far, PRODUCTS, rng)
         s.products = found.nodes.size + 6
         drift = self.drift(j, found) if j < s.level else 0.0
-        floor = max(found.unresolved, 2 * drift, 1e-14 * found.nodes[-1], FLAT * norm(v) / far)
+        floor = max(found.unresolved, 2 * drift, FLAT * norm(v) / far)
         bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
         s.known["raised"] = found.weights @ (1 / bent[1] - RAISED / bent[0]) > 0
         place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
@@ -139,15 +137,13 @@ class Ascent:
 
     def falls(self) -> tuple[float, float, float]:
         """By what increments fell a level, by what they may go on, their cosine (one alone: 1)."""
-        last = [d for d, _ in self.s.increments[-3:] if d.any()]
-        ratios = [min(norm(b) / norm(a), 0.95) for a, b in pairwise(last)] or [0.5]
+        last = [d for d, _ in self.s.increments[-3:] if norm(d)]
+        ratios = [min(norm(b) / norm(a), SLOW) for a, b in pairwise(last)] or [0.5]
         fall = math.prod(ratios) ** (1 / len(ratios))
         r = max(fall, 0.5 / len(ratios))
         own = -r / (1 + r * r)  # of errors with directions of their own
-        if self.s.fresh or len(last) < 2:
-            return fall, r, own if self.s.fresh else 1.0
-        cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)]
-        return fall, r, max(own, sum(cosines) / len(cosines))
+        cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)] or [1.0]
+        return fall, r, own if self.s.fresh else max(own, sum(cosines) / len(cosines))
 
     def tail(self) -> float:
         """What errors of the level asked that last cost, if they go on as they fell so far."""
@@ -157,8 +153,7 @@ class Ascent:
         if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
             return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
         fall, r, cosine = self.falls()
-        few = 1 if self.expensive[s.level - 1] else 3  # one more to rule out luck, if cheap
-        last = [w * fall ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-few:]))]
+        last = [w * fall ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-3:]))]
         return (1 - s.fresh) * max(last) * beyond(r, cosine) ** 2
 
     def now(self) -> float:
@@ -172,10 +167,12 @@ class Ascent:
         return max(left, late * (late / max(early - late, late / 9, 1e-300)))
 
     def whole(self) -> float:
-        """What is left and the tail; errors that keep their direction add up with what is left."""
-        now, tail = self.now(), self.tail()
+        """What is left and the tail, added up as errors keep their direction; or the way back."""
+        s, now, tail = self.s, self.now(), self.tail()
         both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
-        return now + tail + 2 * max(self.falls()[2], 0.0) * both
+        back, begun = (dot(g, s.y - s.start) for g in (s.gradient, self.bill.first[1]))
+        too_far = back * (back / (back - begun)) / 2 if back > max(begun, 0.0) else 0.0
+        return max(now + tail + 2 * max(self.falls()[2], 0.0) * both, too_far)
 
     def begin(self) -> None:
         """The first gradient, twice; what the next level changes says how far to solve this one."""
@@ -185,17 +182,18 @@ class Ascent:
         if apart > REPEATS * norm(s.gradient):
             raise LevelError(f"level {k} differs from call to call: freeze the random numbers", k)
         s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
-        s.increments = [[self.at(1) - s.gradient, math.inf]] if self.top else []
+        there = self.tried(1, s.y) if self.top else None
+        s.increments = [[0 * s.gradient if there is None else there - s.gradient, math.inf]]
 
     def solved(self) -> bool:
         """Whether what is left on this level counts little."""
         s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
         if not s.level:
-            first = self.worth(s.increments[0][0]) if self.top else 0.0
+            first = self.worth(s.increments[0][0])
             return now <= LAST * self.eps or (now < LEFT * first and len(s.sizes) > TELL)
         if tail <= aim:
             return self.whole() <= aim
-        return now < (LEFT * tail if s.level < self.top else max(LAST * self.eps, LAST**2 * tail))
+        return now < (LEFT * tail if s.level < self.top else LAST * self.eps)
 
     def step(self) -> bool:
         """One step while this level has something to say, else decide; whether the run goes on."""
@@ -223,25 +221,25 @@ class Ascent:
     def decide(self) -> bool:
         """One remainder: stop, go up, or say by how much eps is missed."""
         s, i, last = self.s, self.s.level, self.s.level == self.top
-        far = norm(s.y - s.start) > 2 * self.radius  # no minimizer is there
-        s.estimate = math.inf if far else self.whole()
-        fell = i > 1 and norm(s.increments[i - 1][0]) <= norm(s.increments[i - 2][0])
-        done = (fell or (last and not self.tail())) and s.estimate <= self.aims[i]
-        blind = done and s.estimate > 0 and not s.known.get("judged") and norm(s.y - s.start) > 0
-        finer = s.known["rank"] + 1 if done and s.known.pop("raised", False) else i + 1
-        if finer <= i and s.products * self.price[finer] <= self.bill.total:
+        s.estimate = math.inf if norm(s.y - s.start) > 2 * self.radius else self.whole()
+        fell = i > 1 and norm(s.increments[i - 1][0]) <= SLOW * norm(s.increments[i - 2][0])
+        falls = fell or (last and not self.tail())
+        done = falls and s.estimate <= self.aims[i]
+        blind = done and s.estimate > 0 and not s.known.get("judged")
+        finer = s.known["rank"] + 1 if done and s.known.get("raised") else i + 1
+        if s.base < finer <= i and s.products * self.price[finer] <= self.bill.total:
             s.base = finer
             return self.view(finer)
         if i and (blind or ((done or last or self.expensive[i]) and "judged" not in s.known)):
             j = self.affordable() if blind or self.expensive[i] else None
-            return self.view(min(s.base, i) if blind and j is None else j)
+            return self.view(s.base if blind and j is None else j)
         over = done or last or (i > 1 and s.gradient.any() and not s.pairs)  # nothing curves up
-        return self.end("done" if done or not self.eps else "missed") if over else self.up()
+        return self.end("done" if done or not self.eps else "missed", falls) if over else self.up()
 
     def up(self) -> bool:
         """One gradient of the next level, at y or nearer to the start where it has none."""
         s, i, x = self.s, self.s.level + 1, self.s.y
-        while (there := self.tried(i, x)) is None and x is not s.start:
+        while (there := self.tried(i, x)) is None and norm(x - s.start):
             x = (s.start + x) / 2 if norm(x - s.start) > norm(s.y - s.start) / 99 else s.start
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
         self.move(x, self.value(i, x) if there is None else there)
@@ -273,28 +271,30 @@ class Ascent:
         s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
         return True
 
-    def end(self, status: str) -> bool:
+    def end(self, status: str, falls: bool) -> bool:
         """Say what was reached and what that rests on; not at a point that is worse than y0."""
         s, k, moved = self.s, self.levels[self.s.level], self.s.y - self.s.start
-        eps, last = self.eps + self.hides, s.increments[: s.level][-2:]
+        if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
+            g, half = (self.tried(s.level, s.start + t * moved) for t in (0.0, 0.5))
+            if not (g is None or half is None) and dot(g + 4 * half + s.gradient, moved) > 0:
+                s.decide(f"level {k} judges every point reached worse than the start: that is y")
+                again, s.base = s.base < self.top, min(s.level + 1, self.top)  # by one level alone
+                s.message, s.estimate = "" if again else s.decisions[-1], math.nan
+                s.pairs, s.sizes, s.stuck, s.status = [], [norm(g)], False, "missed"
+                self.move(s.start, g)
+                return again and (s.level == self.top or self.up())
         doubts = {  # the first that holds
             "no gradient at the start, maybe a minimizer": not (moved.any() or s.gradient.any()),
             "the way is longer than twice the radius": norm(moved) > 2 * self.radius,
             "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
-            "levels repeat one another": not all(d.any() for d, _ in last),
-            "fewer than three levels differ": s.level < 2 and not self.exact,
+            "levels repeat one another": not all(d.any() for d, _ in s.increments[: s.level][-2:]),
+            "what counts curves too little to be told": s.known.get("raised", False),
+            "fewer than three levels come closer": not (falls and (self.top or self.exact)),
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
         s.status, s.estimate = status, max(s.estimate, AIM * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
         within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
-        s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
-        if status == "missed":
-            word = "is" if s.estimate > eps else "may be"  # estimates are off by a factor
-            s.message = f"eps = {eps:g} {word} missed: {s.message}"
-        if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
-            g, half = (self.tried(s.level, s.start + t * moved) for t in (0.0, 0.5))
-            if not (g is None or half is None) and dot(g + 4 * half + s.gradient, moved) > 0:
-                s.y, s.estimate, s.status, s.promise = s.start, math.nan, "missed", "none"
-                s.message = f"level {k} judges every point reached worse than the start: that is y"
+        eps = f"eps = {self.eps + self.hides:g} may not be met: " if status == "missed" else ""
+        s.message = f"{eps}a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
         return False

@@ -18,7 +18,7 @@ STEEP, PAST = 0.9, 0.8  # of the first slope: a step ends above -0.9 and not abo
 TRIES = 14  # evaluations in one line search
 FURTHER = 2  # times that a search with curvature known goes further; no minimizer is beyond
 FEW = 3.0  # times the noise of one entry: eigenvalues below that are not told from zero
-SAME, AGREE = 1e-4, 0.03  # of a difference: less is none; what a bend, seen to vanish, may leave
+SAME = 3e-4  # of a difference: a bend that leaves less is none; a longer one hides flat directions
 
 
 def norm(v: np.ndarray) -> float:
@@ -168,20 +168,18 @@ def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0
     """
     probe, known, t = rng.standard_normal(x.shape) / math.sqrt(v.size) - v / norm(v), [], longest
     probe /= norm(probe)
-    last, gap = None, math.inf
+    last = None
     for _ in range(7):
         there = f(x + t * probe)
         if last is not None and there is not None:
-            before, gap = gap, norm(last - at - 8 * (there - at))
+            gap = norm(last - at - 8 * (there - at))
             off = gap / max(norm(last - at), 1e-300)
             known.append((off, 8 * t, gap))
-            bends = off <= AGREE and gap <= before / 8 < math.inf
-            if bends or off <= SAME or off > max(1.5, 8 * min(known)[0]):
+            if off <= SAME or off > max(1.5, 8 * min(known)[0]):
                 break
         last, t = there, t / 8
     off, t, _ = min(known, default=(0.0, t, 0.0))
-    rough = known and not bends and off > SAME
-    jump = min(gap for *_, gap in known) / math.sqrt(1 + 49 + 64) if rough else 0.0
+    jump = min(gap for *_, gap in known) / math.sqrt(1 + 49 + 64) if off > SAME else 0.0
 
     def product(u: np.ndarray) -> np.ndarray | None:
         there = f(x - t * u.reshape(x.shape))
