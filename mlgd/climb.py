@@ -5,8 +5,8 @@
    of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
 3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
    level before was wrong by. As the last three fall and turn, errors beyond the level cost `tail`.
-4. *done* needs increments that fall, taken anew and weighed by Lanczos on a level with the next
-   one's curvature; a promise, that this curvature resolves what counts.
+4. *done* needs increments that fall, taken anew and weighed by Lanczos on a level whose curvature
+   was not seen to mislead, or an exact finest level; a promise, that it resolves what counts.
 5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
    most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
 """
@@ -24,18 +24,19 @@ from .bill import Bill, State
 from .hierarchy import LevelError
 from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
-AIM = 0.5  # of eps: aimed at, as estimates are off by a factor; an estimate is not told below it;
-TIGHT, EXPENSIVE = 0.75, 8.0  # where one costs eight times the last, less margin is bought
-LEFT = 0.75  # of the tail (of the first increment): more is worth a step
-LAST = 0.05  # of eps: may be left where no level comes after; of the price: to look at the start
+AIM = 0.5  # of eps: the aim, as estimates are off by a factor, and the least that is told
+TIGHT, EXPENSIVE = 0.75, 8.0  # the aim where the next level costs so many times this one
+LEFT = 0.75  # of the tail: a level is left when less than this is left on it
+LAST = 0.05  # of eps: left on the coarsest and the finest; of the price: a last check against y0
 SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
 PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
+WAIT = 50  # times as many steps on the finest level, as no other can cross its plateaus
 PRODUCTS, FLAT = 120, 0.1  # per look, for conditions of 1e4; no minimizer is 20 ways farther on
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
 RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
 MISLED, REPEATS = 0.5, 1e-6  # of a gradient: not the curvature of one function; not one value
-SLOW = 0.95  # of an increment: where the next is larger, errors need not end
+SLOW, ONCE = 0.95, 0.55  # of the increment before: more is no fall; less, seen once, may be luck
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Climb(State):
     pairs: list = field(default_factory=list)  # of L-BFGS and Lanczos, kept across levels
     increments: list = field(default_factory=list)  # [vector, the loss that it is worth]
     sizes: list = field(default_factory=list)  # of gradients, at arrival and after each step here
-    known: dict = field(default_factory=dict)  # at y: values by rank, "rank" of Lanczos, "judged"
+    known: dict = field(default_factory=dict)  # at y: values by rank, and what Lanczos showed
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = 40  # that the last look took
     fresh: float = 0.0  # the share of an error's square that is another one at every point
@@ -71,6 +72,7 @@ class Ascent:
         self.hides = RIDGE * eps if radius < math.inf else 0.0
         self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius / radius
         self.levels, self.top, self.exact = bill.h.levels, len(bill.h.levels) - 1, bill.h.exact
+        self.ends = self.top if self.exact or not self.top else None  # nothing lies beyond it
         self.price = [bill.price[k] for k in self.levels]
         self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
         self.aims = [max(self.eps * (TIGHT if e else AIM), self.hides) for e in self.expensive]
@@ -91,9 +93,9 @@ class Ascent:
             self.s.known[str(i)] = self.value(i, self.s.y, purpose)
         return self.s.known[str(i)]
 
-    def move(self, x: np.ndarray, g: np.ndarray) -> None:
+    def move(self, x: np.ndarray, g: np.ndarray, **known: np.ndarray) -> None:
         x.flags.writeable = False
-        self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g}
+        self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g} | known
 
     def affordable(self) -> int | None:
         """The finest rank below whose products cost no more than curvature may."""
@@ -110,7 +112,7 @@ class Ascent:
         s.products = found.nodes.size + 6
         drift = self.drift(j, found) if j < s.level else 0.0
         floor = max(found.unresolved, 2 * drift, FLAT * norm(v) / far)
-        bent = [np.maximum(found.nodes, max(f, self.ridge)) for f in (floor, floor / 4)]
+        bent = [np.maximum(found.nodes, f) for f in (floor, floor / 4)]
         s.known["raised"] = found.weights @ (1 / bent[1] - RAISED / bent[0]) > 0
         place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
         s.pairs[place:place] = found.pairs(max(floor, self.ridge), v.shape)
@@ -135,29 +137,27 @@ class Ascent:
             return math.inf if v.any() else 0.0
         return max(gain - self.ridge * dot(step, step), 0.0) / 2
 
-    def falls(self) -> tuple[float, float, float]:
-        """By what increments fell a level, by what they may go on, their cosine (one alone: 1)."""
+    def falls(self) -> tuple[float, float]:
+        """By what increments may go on falling, luck apart, and their cosine (one alone: 1)."""
         last = [d for d, _ in self.s.increments[-3:] if norm(d)]
-        ratios = [min(norm(b) / norm(a), SLOW) for a, b in pairwise(last)] or [0.5]
-        fall = math.prod(ratios) ** (1 / len(ratios))
-        r = max(fall, 0.5 / len(ratios))
-        own = -r / (1 + r * r)  # of errors with directions of their own
+        ratios = [min(norm(b) / norm(a), SLOW) for a, b in pairwise(last)] or [ONCE]
+        r = max(math.prod(ratios) ** (1 / len(ratios)), ONCE / len(ratios))
         cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)] or [1.0]
-        return fall, r, own if self.s.fresh else max(own, sum(cosines) / len(cosines))
+        return r, -r / (1 + r * r) if self.s.fresh else sum(cosines) / len(cosines)
 
     def tail(self) -> float:
-        """What errors of the level asked that last cost, if they go on as they fell so far."""
+        """What lasting errors of the level asked cost, the most that three increments say."""
         s = self.s
-        if s.level == self.top and (self.exact or not self.top):
+        if s.level == self.ends:
             return 0.0
         if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
             return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
-        fall, r, cosine = self.falls()
-        last = [w * fall ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-3:]))]
+        r, cosine = self.falls()
+        last = [w * r ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-3:]))]
         return (1 - s.fresh) * max(last) * beyond(r, cosine) ** 2
 
     def now(self) -> float:
-        """The loss left by the level asked: by the pairs, and if they are of steps by the gains."""
+        """The loss left by the level asked: by the pairs, or gains of steps if these say more."""
         s, steps, left = self.s, len(self.s.sizes) - 1, self.worth(self.s.gradient)
         if "rank" in s.known or steps < TELL or not s.gradient.any():
             jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
@@ -167,15 +167,16 @@ class Ascent:
         return max(left, late * (late / max(early - late, late / 9, 1e-300)))
 
     def whole(self) -> float:
-        """What is left and the tail, added up as errors keep their direction; or the way back."""
+        """What is left and the tail, and what both cost together as errors keep their direction."""
         s, now, tail = self.s, self.now(), self.tail()
-        both = math.sqrt(now * tail) if 0 < now * tail < math.inf else 0.0
-        back, begun = (dot(g, s.y - s.start) for g in (s.gradient, self.bill.first[1]))
-        too_far = back * (back / (back - begun)) / 2 if back > max(begun, 0.0) else 0.0
-        return max(now + tail + 2 * max(self.falls()[2], 0.0) * both, too_far)
+        if not (0 < now * tail < math.inf):
+            return now + tail
+        r, cosine = self.falls()
+        both = beyond(r, cosine) * dot(inverse(s.pairs, s.gradient), s.increments[-1][0])
+        return now + tail + max(cosine, 0.0) * max(both, 0.0)
 
     def begin(self) -> None:
-        """The first gradient, twice; what the next level changes says how far to solve this one."""
+        """The first gradient, twice, and what the next level changes there."""
         s, k = self.s, self.levels[0]
         s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
         apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
@@ -186,14 +187,13 @@ class Ascent:
         s.increments = [[0 * s.gradient if there is None else there - s.gradient, math.inf]]
 
     def solved(self) -> bool:
-        """Whether what is left on this level counts little."""
+        """Whether too little is left here for another step; the coarsest level waits for gains."""
         s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
         if not s.level:
-            first = self.worth(s.increments[0][0])
-            return now <= LAST * self.eps or (now < LEFT * first and len(s.sizes) > TELL)
+            return len(s.sizes) > TELL and now <= LAST * self.eps
         if tail <= aim:
             return self.whole() <= aim
-        return now < (LEFT * tail if s.level < self.top else LAST * self.eps)
+        return now < (LEFT * tail if s.level < self.top else LAST * (self.eps or tail))
 
     def step(self) -> bool:
         """One step while this level has something to say, else decide; whether the run goes on."""
@@ -210,7 +210,7 @@ class Ascent:
         if g is not None:
             self.move(x, g)
             s.sizes.append(norm(g))
-            few = PLATEAU if i < self.top else max((5 if self.tail() else 50) * PLATEAU, n // 2)
+            few = PLATEAU * (1 if i < self.top else WAIT)
             s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
             if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(LevelError):
@@ -223,7 +223,7 @@ class Ascent:
         s, i, last = self.s, self.s.level, self.s.level == self.top
         s.estimate = math.inf if norm(s.y - s.start) > 2 * self.radius else self.whole()
         fell = i > 1 and norm(s.increments[i - 1][0]) <= SLOW * norm(s.increments[i - 2][0])
-        falls = fell or (last and not self.tail())
+        falls = fell or i == self.ends
         done = falls and s.estimate <= self.aims[i]
         blind = done and s.estimate > 0 and not s.known.get("judged")
         finer = s.known["rank"] + 1 if done and s.known.get("raised") else i + 1
@@ -233,7 +233,7 @@ class Ascent:
         if i and (blind or ((done or last or self.expensive[i]) and "judged" not in s.known)):
             j = self.affordable() if blind or self.expensive[i] else None
             return self.view(s.base if blind and j is None else j)
-        over = done or last or (i > 1 and s.gradient.any() and not s.pairs)  # nothing curves up
+        over = done or last or (i > 1 and not s.pairs)  # nothing curves up
         return self.end("done" if done or not self.eps else "missed", falls) if over else self.up()
 
     def up(self) -> bool:
@@ -242,8 +242,7 @@ class Ascent:
         while (there := self.tried(i, x)) is None and norm(x - s.start):
             x = (s.start + x) / 2 if norm(x - s.start) > norm(s.y - s.start) / 99 else s.start
         known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
-        self.move(x, self.value(i, x) if there is None else there)
-        s.known |= known
+        self.move(x, self.value(i, x) if there is None else there, **known)
         if i == 1 and norm(self.at(1) - self.at(0) - s.increments[0][0]) > MISLED * s.sizes[0]:
             s.base = 1  # increments at both ends of the way tell what curvatures differ by
         s.sizes = [norm(s.gradient)]
@@ -259,11 +258,14 @@ class Ascent:
             if arrived:
                 raise
         g, d = s.gradient, s.increments[-1][0]
-        v = g if arrived or not d.any() else g + d * beyond(*self.falls()[1:])
-        if j is not None and v.any():
-            with suppress(LevelError):  # nothing around y has a value
+        v = g if arrived or i == self.ends else g + d * beyond(*self.falls())
+        judged = j is not None
+        if judged and v.any():
+            try:
                 self.look(v, j)
-        s.known |= {"judged": j is not None} if j is not None or not arrived else {}
+            except LevelError:  # nothing around y has a value: a finer level may
+                s.base, judged = min(j + 1, i), j == i
+        s.known |= {"judged": judged} if j is not None or not arrived else {}
         for n, pair in enumerate(s.increments):  # worths are compared at one point
             pair[1] = self.worth(pair[0]) if n >= before else 0.0
         by = f"Lanczos on level {self.levels[j]}" if s.known.get("rank", -1) == j else "pairs"
@@ -277,24 +279,22 @@ class Ascent:
         if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
             g, half = (self.tried(s.level, s.start + t * moved) for t in (0.0, 0.5))
             if not (g is None or half is None) and dot(g + 4 * half + s.gradient, moved) > 0:
-                s.decide(f"level {k} judges every point reached worse than the start: that is y")
-                again, s.base = s.base < self.top, min(s.level + 1, self.top)  # by one level alone
-                s.message, s.estimate = "" if again else s.decisions[-1], math.nan
-                s.pairs, s.sizes, s.stuck, s.status = [], [norm(g)], False, "missed"
+                s.message = f"level {k} judges the point reached worse than the start, which is y"
+                s.estimate, s.status = math.nan, "missed"
                 self.move(s.start, g)
-                return again and (s.level == self.top or self.up())
+                return False
         doubts = {  # the first that holds
             "no gradient at the start, maybe a minimizer": not (moved.any() or s.gradient.any()),
             "the way is longer than twice the radius": norm(moved) > 2 * self.radius,
             "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
             "levels repeat one another": not all(d.any() for d, _ in s.increments[: s.level][-2:]),
             "what counts curves too little to be told": s.known.get("raised", False),
-            "fewer than three levels come closer": not (falls and (self.top or self.exact)),
+            "increments were not seen to fall": not (falls and (self.top or self.exact)),
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
         s.status, s.estimate = status, max(s.estimate, AIM * self.eps) + self.hides
         s.promise = "none" if doubt or status == "missed" else "estimate"
         within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
-        eps = f"eps = {self.eps + self.hides:g} may not be met: " if status == "missed" else ""
-        s.message = f"{eps}a loss of about {s.estimate:.2g} by level {k}{within}{doubt}"
+        missed = f", and eps = {self.eps + self.hides:g} may not be met" * (status == "missed")
+        s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{missed}{doubt}"
         return False

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 
-def killed(command: list[str], path: Path, writes: int, **options) -> bool:
+def killed(command: list[str], path: Path, writes: int) -> bool:
     """Kill a process once its file was written so many times; False if it ended before."""
-    process, last = subprocess.Popen(command, **options), _written(path)
+    process, last = subprocess.Popen(command), _written(path)
     while writes and process.poll() is None:
         if (now := _written(path)) != last:
             last, writes = now, writes - 1

@@ -1,9 +1,11 @@
 """A run long enough to be killed, as a script and as functions that other processes can import.
 
 python long_run.py CHECKPOINT RESULT STEPS SECONDS: a file every SECONDS, then the result's bytes.
+No STEPS: a run without a plan.
 """
 
 import sys
+import time
 
 import numpy as np
 
@@ -28,6 +30,19 @@ def setting(steps):
     return h, np.ones(DIMENSION), Plan.by_hand(telescope, eta=0.3, steps=steps)
 
 
+def slow(k, y):
+    time.sleep(0.002)
+    return evaluate(k, y)
+
+
+def run(steps, **options):
+    h, y0, p = setting(steps or 1)
+    if steps:
+        return minimize(h, y0, p, rng=7, loss=loss, **options)
+    h = Hierarchy(slow, cost, range(8))
+    return minimize(h, y0, eps=1e-4, rng=7, loss=loss, **options)
+
+
 def bits(r):
     """All of a result that must not depend on how it came about."""
     numbers = np.concatenate(
@@ -43,7 +58,6 @@ def loss(y):
 if __name__ == "__main__":
     path, out, steps, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     checkpoint.EVERY, checkpoint.SPACING = seconds, 0
-    h, y0, p = setting(steps)
-    result = minimize(h, y0, p, rng=7, loss=loss, checkpoint=path)
+    result = run(steps, checkpoint=path)
     with open(out, "wb") as file:
         file.write(bits(result))

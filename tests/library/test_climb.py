@@ -43,7 +43,7 @@ def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
         losses.append(m.loss(run.y) / eps)
         prices.append(run.cost / hindsight(m, eps))
     assert np.mean(losses) <= 1
-    paid = {"vectors": 16.4919, "turned": 2.67647, "smooth": 2.69233}  # with and without AVX
+    paid = {"vectors": 16.5193, "turned": 2.65614, "smooth": 2.69233}  # with and without AVX
     assert np.mean(prices) == pytest.approx(paid.get(kind, 10), rel=1e-3 if kind in paid else 0.9)
 
 
@@ -60,7 +60,7 @@ def test_what_a_radius_hides_is_counted():
     run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0, rng=0)
     assert m.loss(run.y) <= 1e-2 / 256
     assert run.estimate >= 0.5 * 1e-2 / 256
-    assert run.cost == pytest.approx(868095, rel=1e-3)
+    assert run.cost == pytest.approx(863705, rel=1e-3)
 
 
 def test_with_a_radius_it_ends_within_eps_where_a_level_is_expensive():
@@ -124,7 +124,7 @@ def test_a_region_of_nan_costs_steps_and_not_levels():
     free = minimize(H, ZERO, eps=1e-2)
     assert loss(run.y) <= 1e-2
     assert run.cost <= 3 * free.cost
-    assert run.cost == pytest.approx(6909, rel=1e-3)
+    assert run.cost == pytest.approx(7022, rel=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e10])
@@ -173,26 +173,27 @@ def test_increments_that_do_not_fall_are_not_believed(share):  # three agree, an
     assert (run.status, run.promise) == ("done", "none")
 
 
-def test_curvature_that_is_all_noise_promises_nothing():
-    def jumps(k, y):  # 2,000 above with a promise, before what was raised was told
+@pytest.mark.parametrize("start", [0.0, 1.0])
+def test_errors_as_large_as_the_gradient_at_every_point_are_averaged(start):
+    def jumps(k, y):  # 2,000 were left
         noise = np.random.default_rng([k, *y.view(np.uint32)]).normal(size=40)
         return y - 10 + 3 * 0.5**k * noise
 
-    run = minimize(Hierarchy(jumps, eight, range(7)), np.zeros(40), eps=10.0)
-    assert "curves too little to be told" in run.message
-    run = minimize(Hierarchy(jumps, eight, range(7)), np.full(40, 1.0), eps=10.0)
+    run = minimize(Hierarchy(jumps, eight, range(7)), np.full(40, start), eps=10.0)
     assert ((run.y - 10) ** 2).sum() / 2 <= 10
 
 
-def test_what_is_left_is_not_looked_for_far_beyond_the_way():
-    rng = np.random.default_rng(42)  # kinks whose slopes an error hides: one went to -35,000
-    w, at, off = np.geomspace(1, 0.02, 3), rng.normal(size=3), rng.normal(size=(5, 3)) / 5.8
-    off = [*off, 0 * at]
-    h = Hierarchy(
-        lambda k, y: w * np.clip(w * (y - at) / 0.02, -1, 1) + 0.6**k * off[k], eight, range(6)
-    )
-    run = minimize(h, np.zeros(3), eps=0.01)
-    assert abs(w * (run.y - at)).sum() <= 0.2 < abs(w * at).sum()
+@pytest.mark.parametrize("levels", [1, 2])
+def test_flat_directions_of_an_exact_level_are_seen(levels):  # by one run in ten they were not
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        lam, at, off = 10 ** -(rng.uniform(0, 4, 2) ** [0, 1]), *rng.standard_normal((2, 2))
+        one = lambda k, y, a=lam, at=at, b=off: a * (y - at) + (levels - 1 - k) * b / 9  # noqa: E731
+        h = Hierarchy(one, eight, range(levels), exact=True)
+        eps = float(lam @ at**2) * 10 ** -rng.uniform(1, 5)
+        run = minimize(h, np.zeros(2), eps=eps)
+        assert run.success
+        assert lam @ (run.y - at) ** 2 / 2 <= eps
 
 
 def test_without_eps_it_goes_as_far_as_the_money():
@@ -201,6 +202,17 @@ def test_without_eps_it_goes_as_far_as_the_money():
         assert run.status == "budget"
         assert 0.01 * money < run.cost <= money
         assert run.promise == "none"
+    assert minimize(H.only(range(5)), ZERO, max_cost=1e9).nfev < 400  # nor on into rounding
+
+
+def test_a_level_without_values_nearby_judges_nothing():
+    lam, off = np.geomspace(1e-2, 1, 5), np.random.default_rng(0).normal(size=5) / 5**0.5
+
+    def walled(k, y):  # 2.8 eps with a promise "by pairs"
+        return y * np.nan if k < 2 and y[-1] > 0.95 else lam * (y - 1) + 0.05 * 2.0**-k * off
+
+    run = minimize(Hierarchy(walled, eight, range(7)), np.zeros(5), eps=1e-2)
+    assert lam @ (run.y - 1) ** 2 / 2 <= 1e-2
 
 
 def test_decisions_are_told_and_logged(caplog):

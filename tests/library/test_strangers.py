@@ -1,12 +1,7 @@
 """Problems of other people's kinds, nothing given: each ends near eps or says why not."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from kills import killed
 from scipy.optimize import rosen, rosen_der
 
 from mlgd import Hierarchy, minimize
@@ -60,95 +55,76 @@ def price(k):
     return 8.0**k
 
 
-REACHED = {  # levels, start, eps, loss above the minimum
-    "one unknown": (
-        lambda k, y: y - 3 + 0.3 * 2.0**-k,
-        range(12),
-        np.zeros(1),
-        1e-4,
-        lambda y: (y[0] - 3) ** 2 / 2,
+def case(evaluate, levels=range(9), start=ZERO, eps=1e-3, loss=above):
+    return evaluate, levels, start, eps, loss
+
+
+def clipped(y):
+    far = abs(y - TARGET)
+    return float(np.where(far < 0.2, 2.5 * far**2, far - 0.1).sum())
+
+
+def wall(y):
+    return y + y**2 / 20 - np.log(1 - y**2) / 100
+
+
+REACHED = {
+    "one unknown": case(
+        lambda k, y: y - 3 + 0.3 * 2.0**-k, range(12), np.zeros(1), 1e-4, lambda y: (y - 3) ** 2 / 2
     ),
-    "one level": (lambda k, y: quadratic(y), [2], ZERO, 1e-4, above),
-    "a curved valley": (lambda k, y: rosen_der(y), [2], np.array([-1.0, 2.0]), 1e-6, rosen),
-    "exact levels": (lambda k, y: quadratic(y), range(6), ZERO, 1e-6, above),
-    "tiny units": (
-        lambda k, y: 1e-12 * noisy(k, y),
-        range(10),
-        ZERO,
-        1e-15,
-        lambda y: 1e-12 * above(y),
+    "one level": case(lambda k, y: quadratic(y), [2], eps=1e-4),
+    "a curved valley": case(lambda k, y: rosen_der(y), [2], np.array([-1.0, 2.0]), 1e-6, rosen),
+    "exact levels": case(lambda k, y: quadratic(y), range(6), eps=1e-6),
+    "tiny units": case(
+        lambda k, y: 1e-12 * noisy(k, y), range(10), eps=1e-15, loss=lambda y: 1e-12 * above(y)
     ),
-    "huge units": (
-        lambda k, y: 1e12 * noisy(k, y),
-        range(10),
-        ZERO,
-        1e9,
-        lambda y: 1e12 * above(y),
+    "huge units": case(
+        lambda k, y: 1e12 * noisy(k, y), range(10), eps=1e9, loss=lambda y: 1e12 * above(y)
     ),
-    "tiny unknowns": (
-        lambda k, y: 1e9 * noisy(k, 1e9 * y),
-        range(10),
-        ZERO,
-        1e-3,
-        lambda y: above(1e9 * y),
+    "tiny unknowns": case(
+        lambda k, y: 1e9 * noisy(k, 1e9 * y), range(10), loss=lambda y: above(1e9 * y)
     ),
-    "a table": (
+    "a table": case(
         lambda k, y: noisy(k, y.ravel()).reshape(5, 6),
-        range(9),
-        np.zeros((5, 6)),
-        1e-3,
-        lambda y: above(y.ravel()),
+        start=np.zeros((5, 6)),
+        loss=lambda y: above(y.ravel()),
     ),
-    "single precision": (lambda k, y: noisy(k, y).astype(np.float32), range(10), ZERO, 1e-3, above),
-    "a level of zeros": (lambda k, y: noisy(k, y) if k else 0 * y, range(8), ZERO, 1e-3, above),
-    "two levels of zeros": (lambda k, y: noisy(k, y) * (k > 1), range(9), ZERO, 1e-3, above),
-    "no value at the start": (
-        lambda k, y: noisy(k, y) if k < 1 or norm(y) > 0.3 else y * np.nan,
-        range(9),
-        ZERO,
-        1e-3,
-        above,
+    "single precision": case(lambda k, y: noisy(k, y).astype(np.float32), range(10)),
+    "a level of zeros": case(lambda k, y: noisy(k, y) if k else 0 * y, range(8)),
+    "two levels of zeros": case(lambda k, y: noisy(k, y) * (k > 1)),
+    "no value at the start": case(
+        lambda k, y: noisy(k, y) if k < 1 or norm(y) > 0.3 else y * np.nan
     ),
-    "hardly any errors": (
-        lambda k, y: quadratic(y) + 1e-85**k * OFF[k],
-        range(9),
-        ZERO,
-        1e-3,
-        above,
-    ),
-    "a steep level": (lambda k, y: noisy(k, y) * (1 if k else 1e3), range(9), ZERO, 1e-3, above),
-    "rounded": (rounded, range(9), ZERO, 1e-1, above),
-    "zero at the start": (lambda k, y: noisy(k, y) if k else LAM * y, range(8), ZERO, 1e-3, above),
-    "start at the end": (noisy, range(9), TARGET, 1e-3, above),
-    "logistic": (
+    "hardly any errors": case(lambda k, y: quadratic(y) + 1e-85**k * OFF[k]),
+    "a steep level": case(lambda k, y: noisy(k, y) * (1 if k else 1e3)),
+    "rounded": case(rounded, eps=1e-1),
+    "zero at the start": case(lambda k, y: noisy(k, y) if k else LAM * y, range(8)),
+    "start at the end": case(noisy, start=TARGET),
+    "logistic": case(
         logistic,
         range(10),
         np.zeros(8),
         1e-4,
         lambda y: logistic_loss(y) - least(logistic_loss, 8),
     ),
-    "kinks": (
-        lambda k, y: np.clip(5 * (y - TARGET), -1, 1),
-        [2],
-        ZERO,
-        1e-2,
-        lambda y: float(
-            np.where(abs(y - TARGET) < 0.2, 2.5 * (y - TARGET) ** 2, abs(y - TARGET) - 0.1).sum()
-        ),
-    ),
-    "flat directions": (
+    "kinks": case(lambda k, y: np.clip(5 * (y - TARGET), -1, 1), [2], eps=1e-2, loss=clipped),
+    "flat directions": case(
         lambda k, y: np.where(LAM > 0.1, noisy(k, y), 0),
-        range(9),
-        ZERO,
-        1e-3,
-        lambda y: float(np.where(LAM > 0.1, LAM * (y - TARGET) ** 2, 0).sum()) / 2,
+        loss=lambda y: above(np.where(LAM > 0.1, y, TARGET)),
     ),
-    "overflow nearby": (
+    "overflow nearby": case(
         lambda k, y: np.exp(20 * y) - 1 + off(k),
-        range(9),
-        -np.ones(D),
-        1e-3,
-        lambda y: float((np.exp(20 * y) / 20 - y).sum()) - D / 20,
+        start=-np.ones(D),
+        loss=lambda y: float((np.exp(20 * y) / 20 - y).sum()) - D / 20,
+    ),
+    "near a wall": case(  # 32 eps above with a promise, when the first steps were believed
+        lambda k, y: (
+            1 + y / 10 + (0.02 * y / (1 - y**2) if abs(y) < 1 else np.nan) + 1e-3 * 2.0**-k
+        ),
+        range(6),
+        np.array([0.999]),
+        0.06,
+        lambda y: wall(y) - wall(np.linspace(-0.999, 0.999, 9999)).min(),
     ),
 }
 
@@ -157,25 +133,22 @@ PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it
     "one unknown": 105035,
     "one level": 2048,
     "exact levels": 143,
-    "tiny units": 858563,
-    "huge units": 858563,
     "tiny unknowns": 860095,
-    "a table": 858563,
-    "single precision": 858563,
+    "single precision": 860128,
     "a level of zeros": 858831,
-    "a steep level": 860197,
+    "a steep level": 861887,
     "zero at the start": 860229,
-    "start at the end": 858561,
-    "logistic": 13544,
+    "start at the end": 860121,
+    "logistic": 13602,
     "kinks": 1408,
-    "flat directions": 1603,
-    "overflow nearby": 271,
+    "flat directions": 1601,
+    "overflow nearby": 264,
     "concave": 2113,
     "at a maximum": 83,
-    "a saddle": 2.69879e8,
+    "a saddle": 4.7836053e7,
     "linear": 2113,
     "a plateau": 1.31947e7,
-    "too short": 2282,
+    "too short": 2882,
 }
 
 
@@ -201,7 +174,7 @@ MISSED = {
         "eps = 1e-05 may not be met",
     ),
     "too short": (lambda k, y: noisy(min(k, 1), y), "nothing is promised"),
-    "rounded to zero": (rounded, "levels repeat one another"),
+    "rounded to zero": (rounded, "may not be met"),
 }
 
 
@@ -221,28 +194,3 @@ def test_prices_may_fall_on_the_way():
     run = minimize(Hierarchy(noisy, lambda k: prices[k], range(8)), ZERO, eps=1e-3, rng=0)
     assert run.status == "done"
     assert above(run.y) <= 1e-3
-
-
-CHILD = """
-import sys, time
-import numpy as np
-from mlgd import checkpoint
-checkpoint.EVERY = checkpoint.SPACING = 0.0
-from test_strangers import Hierarchy, ZERO, minimize, noisy, price
-def slow(k, y):
-    time.sleep(0.002)
-    return noisy(k, y)
-run = minimize(Hierarchy(slow, price, range(9)), ZERO, eps=1e-3, rng=0, checkpoint=sys.argv[1])
-open(sys.argv[2], "wb").write(run.y.tobytes() + np.float64(run.cost).tobytes())
-"""
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_path):
-    whole = minimize(Hierarchy(noisy, price, range(9)), ZERO, eps=1e-3, rng=0)
-    path, out = tmp_path / "file", tmp_path / "result"
-    command = [sys.executable, "-c", CHILD, str(path), str(out)]
-    met = [killed(command, path, n, cwd=Path(__file__).parent) for n in (1, 3, 2, 1)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parent)
-    assert met == [True] * 4
-    assert out.read_bytes() == whole.y.tobytes() + np.float64(whole.cost).tobytes()
