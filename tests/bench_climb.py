@@ -2,8 +2,8 @@
 
     python tests/bench_climb.py [vectors|turned|smooth|fresh|isotropic ...] [--seeds ...]
 
-Protocol: thresholds of mlgd/climb.py were set on seeds below 100, 9000 to 9002 and 12000 to 12003;
-61000 to 61003 were run once, at the end. Take new ones after a change of decisions.
+Protocol: thresholds of mlgd/climb.py were set on seeds below 100, 9000 to 9999 and 12000 to 12003;
+81000 to 81003 were run once, at the end. Take new ones after a change of decisions.
 """
 
 import argparse
