@@ -71,8 +71,8 @@ class Ascent:
         self.bill, self.s, self.radius = bill, state, radius
         self.hides = RIDGE * eps if radius < math.inf else 0.0
         self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius / radius
-        self.levels, self.top, self.exact = bill.h.levels, len(bill.h.levels) - 1, bill.h.exact
-        self.ends = self.top if self.exact or not self.top else None  # nothing lies beyond it
+        self.levels, self.top = bill.h.levels, len(bill.h.levels) - 1
+        self.ends = self.top if bill.h.exact or not self.top else None  # nothing lies beyond it
         self.price = [bill.price[k] for k in self.levels]
         self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
         self.aims = [max(self.eps * (TIGHT if e else AIM), self.hides) for e in self.expensive]
@@ -289,7 +289,7 @@ class Ascent:
             "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
             "levels repeat one another": not all(d.any() for d, _ in s.increments[: s.level][-2:]),
             "what counts curves too little to be told": s.known.get("raised", False),
-            "increments were not seen to fall": not (falls and (self.top or self.exact)),
+            "increments were not seen to fall": not (falls and (self.top or self.bill.h.exact)),
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
         s.status, s.estimate = status, max(s.estimate, AIM * self.eps) + self.hides
