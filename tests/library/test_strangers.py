@@ -129,24 +129,23 @@ REACHED = {
 }
 
 
+SHARES = 64, 8, 1, 1 / 8  # of eps
 PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
-    "one unknown": 105035,
-    "one level": 2048,
-    "exact levels": 143,
-    "tiny unknowns": 860095,
-    "single precision": 860128,
-    "a level of zeros": 858831,
-    "a steep level": 861887,
-    "zero at the start": 860229,
-    "start at the end": 860121,
-    "logistic": 13602,
-    "kinks": 1408,
-    "flat directions": 1601,
-    "overflow nearby": 264,
+    "one unknown": [802, 13172, 105076, 6722164],
+    "one level": [1536, 1856, 2048, 2304],
+    "exact levels": [136, 138, 143, 145],
+    "single precision": [1713, 13454, 860128, 6811619],
+    "hardly any errors": [2276, 2278, 2900, 2870],
+    "a steep level": [7177, 14020, 861887, 6812033],
+    "rounded": [214, 2246, 793, 310070],
+    "logistic": [237, 1722, 13602, 864354],
+    "kinks": [1088, 1216, 1408, 1408],
+    "flat directions": [224, 835, 1601, 803434],
+    "overflow nearby": [140, 151, 264, 1757],
+    "near a wall": [121, 124, 124, 124],
     "concave": 2113,
     "at a maximum": 83,
     "a saddle": 4.7836053e7,
-    "linear": 2113,
     "a plateau": 1.31947e7,
     "too short": 2882,
 }
@@ -156,11 +155,14 @@ PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it
 @pytest.mark.parametrize("name", REACHED)
 def test_it_ends_near_eps(name):
     evaluate, levels, start, eps, loss = REACHED[name]
-    run = minimize(Hierarchy(evaluate, price, levels), start, eps=eps, rng=0)
-    assert run.status == "done"
-    assert loss(run.y) <= 1.3 * eps
-    assert run.estimate <= eps
-    assert run.cost == pytest.approx(PAID.get(name, run.cost), rel=1e-3)
+    paid = []
+    for share in SHARES:
+        run = minimize(Hierarchy(evaluate, price, levels), start, eps=share * eps, rng=0)
+        assert run.status == "done"
+        assert loss(run.y) <= (1.3 if share == 1 else 2.3) * share * eps
+        assert run.estimate <= share * eps
+        paid.append(run.cost)
+    assert paid == pytest.approx(PAID.get(name, paid), rel=1e-3)
 
 
 MISSED = {
