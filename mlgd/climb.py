@@ -30,7 +30,7 @@ LEFT = 0.75  # of the tail: a level is left when less than this is left on it
 LAST = 0.05  # of eps: left on the coarsest and the finest; of the price: a last check against y0
 SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
 PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
-WAIT = 50  # times as many steps on the finest level, as no other can cross its plateaus
+WAIT = 5, 50  # times as many steps on the finest level, and on one that is exact: no other comes
 PRODUCTS, FLAT = 120, 0.1  # per look, for conditions of 1e4; no minimizer is 20 ways farther on
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
@@ -210,7 +210,7 @@ class Ascent:
         if g is not None:
             self.move(x, g)
             s.sizes.append(norm(g))
-            few = PLATEAU * (1 if i < self.top else WAIT)
+            few = PLATEAU * (1 if i < self.top else WAIT[i == self.ends])
             s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
             if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(LevelError):
