@@ -188,7 +188,7 @@ def test_flat_directions_of_an_exact_level_are_seen(levels):  # by one run in te
     for seed in range(60):
         rng = np.random.default_rng(seed)
         lam, at, off = 10 ** -(rng.uniform(0, 4, 2) ** [0, 1]), *rng.standard_normal((2, 2))
-        one = lambda k, y, a=lam, at=at, b=off: a * (y - at) + (levels - 1 - k) * b / 9  # noqa: E731
+        one = lambda k, y, a=lam, m=at, b=off: a * (y - m) + (levels - 1 - k) * b / 9  # noqa: E731
         h = Hierarchy(one, eight, range(levels), exact=True)
         eps = float(lam @ at**2) * 10 ** -rng.uniform(1, 5)
         run = minimize(h, np.zeros(2), eps=eps)
