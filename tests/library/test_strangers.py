@@ -130,6 +130,7 @@ REACHED = {
 
 
 SHARES = 64, 8, 1, 1 / 8  # of eps
+KNOWN = {("zero at the start", 8): 2.3}  # a miss with a promise: told three times too low
 PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
     "one unknown": [802, 13172, 105076, 6722164],
     "one level": [1536, 1856, 2048, 2304],
@@ -144,7 +145,6 @@ PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it
     "overflow nearby": [140, 151, 264, 1757],
     "near a wall": [121, 124, 124, 124],
     "concave": 2113,
-    "at a maximum": 83,
     "a saddle": 4.7836053e7,
     "a plateau": 1.31947e7,
     "too short": 2882,
@@ -159,7 +159,7 @@ def test_it_ends_near_eps(name):
     for share in SHARES:
         run = minimize(Hierarchy(evaluate, price, levels), start, eps=share * eps, rng=0)
         assert run.status == "done"
-        assert loss(run.y) <= (1.3 if share == 1 else 2.3) * share * eps
+        assert loss(run.y) <= KNOWN.get((name, share), 1) * share * eps
         assert run.estimate <= share * eps
         paid.append(run.cost)
     assert paid == pytest.approx(PAID.get(name, paid), rel=1e-3)
@@ -168,7 +168,7 @@ def test_it_ends_near_eps(name):
 MISSED = {
     "concave": (lambda k, y: off(k) - y, "no minimizer is in sight"),
     "at a maximum": (lambda k, y: -y, "no gradient at the start, maybe a minimizer"),
-    "a saddle": (lambda k, y: np.where(np.arange(D) == 3, -1, 1) * noisy(k, y), "may not be met"),
+    "a saddle": (lambda k, y: np.where(LAM == LAM[3], -1, 1) * noisy(k, y), "curves too little"),
     "one way down": (lambda k, y: np.resize([1, 0.3, -0.02], D) * (y - 1) + 0.1, "may not be met"),
     "linear": (lambda k, y: 0 * y + 1 + off(k), "no minimizer is in sight"),
     "a plateau": (
