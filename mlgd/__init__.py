@@ -8,6 +8,7 @@ _HOMES = {  # each name is read from its module when it is first used: `import m
     "Adversary": "adversary",
     "Hierarchy": "hierarchy",
     "LevelError": "hierarchy",
+    "OutOfDomain": "hierarchy",
     "Plan": "plans",
     "Problem": "plans",
     "Result": "bill",

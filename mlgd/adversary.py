@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .examples import biased
-from .hierarchy import Hierarchy, LevelError, positive
+from .hierarchy import Hierarchy, LevelError, dyadic, positive
 from .plans import Problem
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
@@ -76,7 +76,7 @@ class Adversary(Hierarchy):
         vars(self).update(eps=eps, beta=beta, mu=mu, sign=sign, flatness=flatness, delta=delta)
         vars(self).update(blind_below=blind, shift=shift, base=base, lower_bound=least)
         self.reset()
-        super().__init__(self._answer, [(c * 2.0**k) ** gamma for k in levels], levels)
+        super().__init__(self._answer, [(c * 2.0**k) ** gamma for k in levels], levels, dyadic)
 
     def _slope(self, z: np.ndarray) -> np.ndarray:
         return self.mu * z + (self.beta - self.mu) * np.tanh(z)

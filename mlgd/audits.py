@@ -205,8 +205,10 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
 
 def _warnings(a: Audit) -> Iterator[str]:
     """What is wrong with a ladder, each with its remedy."""
-    accuracy = np.array([a.of.accuracy(k) for k in a.levels]) * (1 + 1e-9)
-    bound = accuracy if a.referred else accuracy + accuracy[-1]
+    bound = np.full(len(a.levels), math.inf)  # what was not declared can't be broken
+    if a.of.declared:
+        accuracy = np.array([a.of.accuracy(k) for k in a.levels]) * (1 + 1e-9)
+        bound = accuracy if a.referred else accuracy + accuracy[-1]
     known = range(not a.referred, len(a.levels))  # the first level's size is no increment
     first = min(a.used, default=0)
     found = {

@@ -1,7 +1,8 @@
 """What a run pays, at which level and for what; the state every method keeps; and the result.
 
 A method buys each evaluation through a `Bill`, which charges it first and refuses what would pass
-the budget. Whatever ends a run, the bill is what was paid.
+the budget. Whatever ends a run, and however often it is resumed, the bill is what was paid: what a
+resumed run makes again is charged again, under the purpose 'again', and counts in the budget.
 """
 
 import logging
@@ -68,8 +69,10 @@ class Bill:
         self.h, self.limit = h, math.inf if max_cost is None else positive("max_cost", max_cost)
         self.most = self.limit * (1 + 1e-12)  # a sum of prices is rounded: a plan's own bound fits
         self.price = {k: float(h.cost(k)) for k in h.levels}
-        self.accuracy = {k: float(h.accuracy(k)) for k in h.levels}
+        self.accuracy = {k: float(h.accuracy(k)) if h.declared else math.inf for k in h.levels}
         self.total, self.counts = 0.0, {}  # {purpose: {level: evaluations}}
+        self.again = dict.fromkeys(self.price, 0)  # by level: what resumptions make once more
+        self.lost = 0.0  # and its price
         self.broken = ""  # two levels that were seen to break their declared accuracies
         self.first: list | None = None  # the level evaluated first, and its value
         if self.limit < (least := min(self.price.values())):
@@ -78,14 +81,14 @@ class Bill:
 
     def afford(self, price: float) -> None:
         """End the run here if that price would pass the budget."""
-        if self.total + price > self.most:
-            paid = f"{self.total:g} is paid, and the next evaluations cost {price:g}"
+        if self.spent + price > self.most:
+            paid = f"{self.spent:g} is paid, and the next evaluations cost {price:g}"
             raise Stop("budget", f"{paid}: max_cost = {self.limit:g} does not cover them")
 
     def value(self, k: int, y: np.ndarray, purpose: str = "steps", fresh: bool = True):
         """A_k(y), paid for and checked; if not `fresh` it is used before the next is bought."""
         price = self.price[k]
-        if self.total + price > self.most:
+        if self.total + self.lost + price > self.most:
             self.afford(price)
         if purpose not in self.counts:
             self.counts[purpose] = dict.fromkeys(self.price, 0)
@@ -112,21 +115,39 @@ class Bill:
             if apart > allowed + DIGITS * math.sqrt(np.vdot(fine, fine)):
                 far = f"levels {j} and {k} differ by {apart:.3g} where their accuracies"
                 advice = "nothing is promised; audit the hierarchy and plan on the report"
-                self.broken = f"{far} (2^-k if not given) allow {allowed:.3g}: {advice}"
+                self.broken = f"{far} allow {allowed:.3g}: {advice}"
                 log.warning("%s", self.broken)
         return values
+
+    def repeat(self, k: int, y: np.ndarray) -> np.ndarray:
+        """A_k(y) once more, to compare it: paid, and no part of the run's own course."""
+        self.afford(self.price[k])
+        self.lose({k: 1})
+        return taken(self.h.evaluate, k, y)
+
+    def lose(self, counts: dict[int, int]) -> None:
+        """Charge what was made in vain: a resumed run makes it again."""
+        for k, n in counts.items():
+            self.again[k] += n
+        self.lost = sum(n * self.price[k] for k, n in self.again.items())
+
+    @property
+    def spent(self) -> float:
+        """What was paid, over all resumptions; `total` is the price of the run's own course."""
+        return self.total + self.lost
 
     @property
     def paid(self) -> dict:
         """What a result says of it: the price, by level and by purpose, and the evaluations."""
-        number = {k: sum(counts[k] for counts in self.counts.values()) for k in self.price}
+        every = self.counts | ({"again": self.again} if self.lost else {})
+        number = {k: sum(counts[k] for counts in every.values()) for k in self.price}
         bill = lambda counts: {k: n * self.price[k] for k, n in counts.items()}  # noqa: E731
-        purposes = {what: sum(bill(counts).values()) for what, counts in self.counts.items()}
-        paid = {"cost": self.total, "cost_by_level": bill(number), "cost_by_purpose": purposes}
+        purposes = {what: sum(bill(counts).values()) for what, counts in every.items()}
+        paid = {"cost": self.spent, "cost_by_level": bill(number), "cost_by_purpose": purposes}
         return paid | {"evaluations": number}
 
 
-# arrays of steps, prices paid by then, and losses of the output (nan without `loss`)
+# arrays of steps, prices of the run's course by then, losses of the output (nan without `loss`)
 Trace = namedtuple("Trace", "step cost loss")
 
 
@@ -134,9 +155,13 @@ Trace = namedtuple("Trace", "step cost loss")
 class Result:
     """Where a run ended, what it paid, why it ended and what may be said of y.
 
-    status: 'done', 'missed' (the estimate is above eps, or nearly), 'stopped' (by a callback or an
-    interrupt), 'budget', 'diverged' (plans: y is the start), 'failed' (`error`: what was raised).
-    promise: 'proved', 'estimate' or 'none'. `decisions` are sentences, in their order.
+    status: 'done' (and something is promised), 'ended' (nothing is: a plan by hand, or levels that
+    let nothing be judged), 'missed' (eps is not reached, as far as can be told), 'stopped' (by a
+    callback or an interrupt), 'budget', 'diverged' (plans: y is the start), 'failed' (`error`: what
+    a level raised).
+    promise: 'proved', 'estimate' or 'none'. `estimate` is the loss above the minimum that is
+    believed; what is claimed is eps. `fun` is the loss at y, nan without `loss`; y is the start
+    where the point reached is known to be worse. `decisions` are sentences, in their order.
     """
 
     y: np.ndarray
@@ -146,6 +171,7 @@ class Result:
     message: str
     promise: str = "none"
     estimate: float = math.nan
+    fun: float = math.nan
     trace: Trace
     steps: int
     evaluations: dict[int, int]
@@ -160,18 +186,13 @@ class Result:
     nfev = property(lambda self: sum(self.evaluations.values()))
 
     @property
-    def fun(self) -> float:
-        """The loss recorded at y (nan when no `loss` was given)."""
-        return float(self.trace.loss[0 if self.status == "diverged" else -1])
-
-    @property
     def success(self) -> bool:
-        """Whether the run is done and something is promised of it."""
-        return self.status == "done" and self.promise != "none"
+        """Whether the run is done, which is to say that something is promised of y."""
+        return self.status == "done"
 
     def __repr__(self) -> str:
         told = [("loss", self.fun, f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y")]
-        told += [("estimate", self.estimate, f"{self.estimate:.4g} above the minimum")]
+        told += [("believed", self.estimate, f"{self.estimate:.4g} above the minimum")]
         rows = [(name, words) for name, number, words in told if not math.isnan(number)]
         rows += [("promise", self.promise), ("status", f"{self.status}: {self.message}")]
         rows.append(("price", f"{self.cost:.4g} for {self.nfev} evaluations, {self.steps} steps"))

@@ -8,23 +8,25 @@ leaves the file before or the file after.
 import json
 import math
 import os
+import sys
 import time
 import warnings
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from .bill import Bill, Result, State, Stop, Trace, log
-from .hierarchy import LevelError
+from .hierarchy import LevelError, OutOfDomain
 
-FORMAT = "mlgd checkpoint 6"
+FORMAT = "mlgd checkpoint 7"
 EVERY = 1.0  # seconds between two files,
 SPACING = 50  # or this many times what the last one took to write
-SAME = 1e-6  # relative; float32 on other hardware is the same problem
+SAME = 1e-6  # relative: a start that was computed elsewhere is the same start
 FAR = 1e8  # a run this many d0 from its start (1 + |y0| where d0 is not known) has diverged
+OUTSIDE = " (where a point may be outside of the problem's domain, raise mlgd.OutOfDomain)"
 ROWS = 200  # records of a planned run
 DIVERGED = "the iterate left every region, and y is the start: is beta, or a rate, too small?"
 
@@ -41,99 +43,156 @@ class Run:
         self.begun, self.every = time.monotonic(), max(1, math.ceil(steps / ROWS))  # records
         self.reach = FAR * (scale or 1 + float(np.linalg.norm(state.y)))  # farther is divergence
         self.rows: list = []  # (step, price, loss of the output)
+        self.end: tuple | None = None  # status, message and what a level raised
         self.path, self.beginning, self.due = None, {}, 0.0  # of the file, if there is one
+        self.whole, self.resumed = ({}, 0), False
 
     def resume(self, path: str | os.PathLike, beginning: dict) -> None:
         """Stand where the file says, if there is one; that of another beginning is refused."""
         self.path, self.beginning, kept = path, beginning, load(path)
         if not kept:
             return
-        there, first = kept["beginning"], kept["bill"]["first"]
-        other = [name for name, value in beginning.items() if not same(there[name], value)]
-        if first and not other and not same(first[1], self.bill.h.value(first[0], self.start)):
-            other = ["gradient there"]
-        if other:
-            raise ValueError(
-                f"the checkpoint {path} belongs to another run: it has another "
-                f"{', another '.join(other)}; give this run a file of its own, or delete that one"
-            )
+        there = kept["beginning"]
+        self.refuse(name for name, value in beginning.items() if not same(there[name], value))
         self.state, self.rows = type(self.state)(**kept["state"]), kept["rows"]
-        vars(self.bill).update(kept["bill"])
-        for what, counts in self.bill.counts.items():  # the levels came back as texts
-            self.bill.counts[what] = dict(zip(self.bill.price, counts.values(), strict=True))
+        bill = self.bill
+        vars(bill).update(kept["bill"])
+        for what, counts in bill.counts.items():  # the levels came back as texts
+            bill.counts[what] = dict(zip(bill.price, counts.values(), strict=True))
+        bill.lose(dict(zip(bill.price, kept["again"].values(), strict=True)))
+        self.resumed = True
         log.info("resumed from %s at step %d", path, self.state.step)
 
+    def compare(self) -> None:
+        """Whether a resumed run has the gradient of the file's: one evaluation, paid for."""
+        k, value = self.bill.first
+        if not same(value, self.bill.repeat(k, self.start), self.bill.h.repeats):
+            self.refuse(["gradient there"])
+
+    def refuse(self, other: Iterable[str]) -> None:
+        """Refuse a file whose beginning has other things."""
+        if named := ", another ".join(other):
+            raise ValueError(
+                f"the checkpoint {self.path} belongs to another run: it has another {named}; give "
+                "this run a file of its own, or delete that one"
+            )
+
+    def hold(self) -> None:
+        """Remember a whole step, for the file: what ends the next one finds it half made."""
+        bill = {name: getattr(self.bill, name) for name in ("total", "counts", "broken", "first")}
+        self.whole = copied({"state": vars(self.state), "bill": bill}), len(self.rows)
+
     def keep(self) -> None:
-        """Write the file, after whole steps only; a disk that refuses is a warning."""
-        if self.path is None:
+        """Write the last whole step, and what was paid since; a disk that refuses is a warning."""
+        if self.path is None or self.bill.first is None:
             return
         began = time.monotonic()
-        paid = {name: getattr(self.bill, name) for name in ("total", "counts", "broken", "first")}
-        content = {"state": vars(self.state), "bill": paid, "rows": self.rows}
+        content, rows = self.whole
+        since = content["bill"]["counts"].values()
+        again = dict(self.bill.again)
+        for k in again:
+            made = sum(counts[k] for counts in self.bill.counts.values())
+            again[k] += made - sum(counts[k] for counts in since)
+        content |= {"beginning": self.beginning, "rows": self.rows[:rows], "again": again}
         try:
-            save(self.path, {"beginning": self.beginning, **content})
+            save(self.path, content)
         except OSError as error:
-            warnings.warn(f"the checkpoint {self.path} was not written: {error}", stacklevel=2)
+            what = f"the checkpoint {self.path} was not written: {error}"
+            warnings.warn(what, stacklevel=outside())
         now = time.monotonic()
         self.due = now + max(EVERY, SPACING * (now - began))
 
     def go(self, steps: Iterator[None], progress: bool = False, total: int | None = None) -> Result:
         """Make all steps, or as many as there can be, and tell what came of them."""
-        state, options = self.state, {"total": total, "initial": self.state.step, "unit": "step"}
-        with tqdm(steps, disable=not progress, **options) as bar:
+        state = self.state
+        self.hold()
+        try:
+            if self.resumed:
+                self.compare()
+        except (Stop, LevelError) as ended:
+            self.end = self.cut(ended)
+            self.keep()
+            return self.result()
+        with tqdm(total=total, initial=state.step, unit="step", disable=not progress) as bar:
             try:
-                status, message, error = self.made(bar)
+                self.made(steps, bar)
+                self.keep()  # before the last record, which a longer run does not have
                 self.record()
             except BaseException as raised:  # an interrupt, or the user's own callback or loss
+                self.keep()
                 self.rows.append((state.step, self.bill.total, math.nan))
                 what = f"{type(raised).__name__} at step {state.step}: the output so far is kept"
-                raised.result = self.result("stopped", what)
+                self.end = "stopped", what, None
+                raised.result = self.result()
                 raise
-        log.info("%s after %d steps, price %.4g: %s", status, state.step, self.bill.total, message)
-        return self.result(status, message, error)
+        status, message, _ = self.end
+        log.info("%s after %d steps, price %.4g: %s", status, state.step, self.bill.spent, message)
+        return self.result()
 
-    def made(self, bar: tqdm) -> tuple[str, str, Exception | None]:
-        """Make the steps; how they ended: a status, a message, and what a level raised."""
+    def made(self, steps: Iterator[None], bar: tqdm) -> None:
+        """Make the steps; `end` is then how they ended."""
         state, watched = self.state, bool(self.callback or self.path or not bar.disable)
+        if not self.rows:
+            self.record()
+        for _ in self.guarded(steps):
+            state.step += 1
+            if watched or not state.step % self.every:
+                self.attend(bar)
+                if self.end is not None:
+                    break
+        if self.end is None:
+            self.end = state.status, state.message, None
+        if self.far:
+            self.end = "diverged", DIVERGED, None
+
+    def guarded(self, steps: Iterator[None]) -> Iterator[None]:
+        """The method's steps. What a level raises in them ends the run; no other error is caught.
+
+        What a callback or a loss raises is not raised here.
+        """
         try:
-            if not self.rows:
-                self.record()
-            for _ in bar:
-                state.step += 1
-                if watched or not state.step % self.every:
-                    self.attend(bar)
-            self.keep()  # before the last record, which a longer run does not have
-            end = state.status, state.message, None
-        except Stop as stop:
-            said = filter(None, (f"{stop.message} (step {state.step})", state.message))
-            end = stop.status, "; ".join(said), None
-        except LevelError as error:
+            yield from steps
+        except (Stop, LevelError) as ended:
             if self.bill.first is None:  # no gradient at the start: that is refused
                 raise
-            end = "failed", f"step {state.step + 1}: {error}; the output so far is kept", error
-        return ("diverged", DIVERGED, None) if self.far else end
+            self.end = self.cut(ended)
+
+    def cut(self, ended: Stop | LevelError) -> tuple:
+        """What is said of a run that a budget or a level ended."""
+        state = self.state
+        if isinstance(ended, Stop):
+            said = f"{ended.message} (step {state.step})"
+            return ended.status, "; ".join(filter(None, (said, state.message))), None
+        raised_by_user = ended.__cause__ is not None and not isinstance(ended, OutOfDomain)
+        hint = OUTSIDE if raised_by_user else ""
+        what = f"step {state.step + 1}: {ended}{hint}; the output so far is kept"
+        return "failed", what, ended
 
     def attend(self, bar: tqdm) -> None:
         """After a step that someone waits for: record, keep and tell."""
         state, bill = self.state, self.bill
         if not state.step % self.every:
             if self.far:
-                raise Stop("diverged", "")
+                self.end = "diverged", DIVERGED, None
+                return
             self.record()
-        if self.path and time.monotonic() >= self.due:
-            self.keep()
+        if self.path is not None:
+            self.hold()
+            if time.monotonic() >= self.due:
+                self.keep()
         if not bar.disable:
-            bar.set_postfix_str(f"price {bill.total:.3g}, estimate {state.estimate:.2g}", False)
+            bar.update()
+            bar.set_postfix_str(f"price {bill.spent:.3g}, estimate {state.estimate:.2g}", False)
         if self.callback is not None:  # last: a callback that stops the run leaves a whole step
-            paid = bill.total, bill.paid["cost_by_level"]
+            paid = bill.spent, bill.paid["cost_by_level"]
             seen = Progress(state.step, state.y.copy(), state.output, *paid, self.rows[-1][2])
             try:
                 stop = self.callback(seen)
             except StopIteration:
                 stop = True
             if stop:
-                self.keep()
-                raise Stop("stopped", "the callback stopped the run")
+                said = f"the callback stopped the run (step {state.step})"
+                self.end = "stopped", "; ".join(filter(None, (said, state.message))), None
 
     @property
     def far(self) -> bool:
@@ -148,19 +207,50 @@ class Run:
         loss = math.nan if self.loss is None else float(self.loss(self.state.output))
         self.rows.append((self.state.step, self.bill.total, loss))
 
-    def result(self, status: str, message: str, error: Exception | None = None) -> Result:
-        """What is handed back; a run that diverged ends where it started."""
-        state, lost = self.state, status == "diverged"
+    def result(self) -> Result:
+        """What is handed back: the start where a run diverged, or is known to have ended worse."""
+        status, message, error = self.end
+        state = self.state
+        y, promise, estimate = state.output, state.promise, state.estimate
+        before, after = self.rows[0][2], self.rows[-1][2]
+        if status == "diverged":
+            y, promise, after = self.start.copy(), "none", before
+        elif status != "stopped" and math.isfinite(before) and not after <= before:
+            y = self.start.copy()
+            worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
+            message += f"; {worse}, which is y"
+            if promise == "estimate" and not after - before <= estimate:  # it was believed wrongly
+                promise = "none"
+                status = "missed" if status == "done" else status
+            estimate, after = math.nan, before
         return Result(
-            y=self.start.copy() if lost else state.output,
+            y=y,
             **self.bill.paid,
             **{"steps": state.step, "status": status, "message": message, "error": error},
-            promise="none" if lost else state.promise,
-            estimate=state.estimate,
+            promise=promise,
+            estimate=estimate,
+            fun=after,
             seconds=time.monotonic() - self.begun,
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
         )
+
+
+def copied(tree):
+    """A tree of lists and dicts of its own; its arrays are never changed in place."""
+    if isinstance(tree, dict):
+        return {name: copied(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [copied(value) for value in tree]
+    return tree
+
+
+def outside() -> int:
+    """The stack level of the caller's own code, for a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("mlgd."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 # --- files ---
@@ -211,9 +301,9 @@ def load(path: str | os.PathLike) -> dict:
     return tree["content"]
 
 
-def same(there, value) -> bool:
+def same(there, value, within: float = SAME) -> bool:
     """Whether a file's entry is the one of this run; what is not given again, a seed, agrees."""
     if not isinstance(value, np.ndarray):
         return value is None or there == value
     close = there.shape == value.shape
-    return close and bool(np.linalg.norm(there - value) <= SAME * np.linalg.norm(value))
+    return close and bool(np.linalg.norm(there - value) <= within * np.linalg.norm(value))

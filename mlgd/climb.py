@@ -21,7 +21,7 @@ import numpy as np
 
 from .audits import beyond
 from .bill import Bill, State
-from .hierarchy import LevelError
+from .hierarchy import LevelError, OutOfDomain
 from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
 
 AIM = 0.5  # of eps: the aim, as estimates are off by a factor, and the least that is told
@@ -35,7 +35,8 @@ PRODUCTS, FLAT = 120, 0.1  # per look, for conditions of 1e4; no minimizer is 20
 ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
 RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
 RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
-MISLED, REPEATS = 0.5, 1e-6  # of a gradient: not the curvature of one function; not one value
+MISLED = 0.5  # of a gradient: not the curvature of one function
+TINY, HUGE = 1e-140, 1e100  # entries of gradients beyond them: their squares are lost
 SLOW, ONCE = 0.95, 0.55  # of the increment before: more is no fall; less, seen once, may be luck
 
 
@@ -82,10 +83,14 @@ class Ascent:
         return self.bill.value(self.levels[i], x, purpose) + self.ridge * (x - self.s.start)
 
     def tried(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
-        """The same, or None where it has nothing to say: a trial went too far."""
-        with suppress(LevelError):
+        """The same, or None where the level has no value: a trial went too far."""
+        try:
             value = self.value(i, x, purpose)
-            return value if np.abs(value).max() < 1e100 else None
+        except OutOfDomain as outside:
+            if not any(said.startswith(f"level {outside.level} ") for said in self.s.decisions):
+                self.s.decide(f"{outside}: steps stop short of there")
+            return None
+        return value if np.abs(value).max() < HUGE else None
 
     def at(self, i: int, purpose: str = "gradients") -> np.ndarray:
         """The level of rank i at y, bought once."""
@@ -179,9 +184,19 @@ class Ascent:
         """The first gradient, twice, and what the next level changes there."""
         s, k = self.s, self.levels[0]
         s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
-        apart = norm(self.bill.value(k, s.y.copy(), "gradients") - s.gradient)
-        if apart > REPEATS * norm(s.gradient):
-            raise LevelError(f"level {k} differs from call to call: freeze the random numbers", k)
+        if (largest := np.abs(s.gradient).max()) and not TINY < largest < HUGE:
+            raise ValueError(
+                f"the gradient of level {k} at the start is of size {largest:.1g}, whose square is no "
+                "ordinary float: choose another unit of the loss (or of the point)"
+            )
+        again, size = self.bill.value(k, s.y.copy(), "gradients"), norm(s.gradient)
+        if (apart := norm(again - s.gradient)) > self.bill.h.repeats * size:
+            share = f"{apart / size:.1g}" if size else "all"
+            raise LevelError(
+                f"level {k} differs from call to call, by {share} of its size: freeze the random "
+                "numbers, or, where it is rounding, give the hierarchy a larger repeats",
+                k,
+            )
         s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
         there = self.tried(1, s.y) if self.top else None
         s.increments = [[0 * s.gradient if there is None else there - s.gradient, math.inf]]
@@ -213,7 +228,7 @@ class Ascent:
             few = PLATEAU * (1 if i < self.top else WAIT[i == self.ends])
             s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
             if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
-                with suppress(LevelError):
+                with suppress(OutOfDomain):
                     self.look(s.gradient, j)
             s.estimate = self.whole()
         return True
@@ -254,7 +269,7 @@ class Ascent:
         s.stuck = s.stuck and len(s.sizes) > PLATEAU
         try:
             s.increments[before:] = [[self.at(k + 1) - self.at(k), 0.0] for k in range(before, i)]
-        except LevelError:  # a coarser level has no value here
+        except OutOfDomain:  # a coarser level has no value here
             if arrived:
                 raise
         g, d = s.gradient, s.increments[-1][0]
@@ -263,7 +278,7 @@ class Ascent:
         if judged and v.any():
             try:
                 self.look(v, j)
-            except LevelError:  # nothing around y has a value: a finer level may
+            except OutOfDomain:  # nothing around y has a value: a finer level may
                 s.base, judged = min(j + 1, i), j == i
         s.known |= {"judged": judged} if j is not None or not arrived else {}
         for n, pair in enumerate(s.increments):  # worths are compared at one point
@@ -292,9 +307,24 @@ class Ascent:
             "increments were not seen to fall": not (falls and (self.top or self.bill.h.exact)),
         }
         doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
-        s.status, s.estimate = status, max(s.estimate, AIM * self.eps) + self.hides
-        s.promise = "none" if doubt or status == "missed" else "estimate"
-        within = f", if a minimizer is within {self.radius:g} of the start" if self.hides else ""
-        missed = f", and eps = {self.eps + self.hides:g} may not be met" * (status == "missed")
-        s.message = f"a loss of about {s.estimate:.2g} by level {k}{within}{missed}{doubt}"
+        s.status, s.estimate = status, s.estimate + self.hides
+        s.promise = "none" if doubt or status == "missed" or not self.eps else "estimate"
+        if status == "done" and s.promise == "none":
+            s.status = "ended"
+        s.message = f"judged on level {k}, {self.believed()}{doubt}"
         return False
+
+    def believed(self) -> str:
+        """The loss that is believed, and what is claimed of it."""
+        s, eps = self.s, self.eps + self.hides
+        if math.isfinite(s.estimate):
+            said = f"the loss is about {s.estimate:.2g} above the minimum"
+        else:
+            said = "nothing can be told of the loss"
+        if s.status == "missed":
+            said += f", and eps = {eps:g} may not be met"
+        elif s.promise != "none":
+            said += f", and at most {eps:g} is claimed"
+            if self.hides:
+                said += f", if a minimizer is within {self.radius:g} of the start"
+        return said

@@ -14,9 +14,9 @@ import numpy as np
 
 from .bill import Bill, Result, State
 from .checkpoint import Progress, Run
-from .climb import Climb, climb
-from .hierarchy import Hierarchy, dyadic, function, ladder, positive
-from .plans import Plan
+from .climb import HUGE, Climb, climb
+from .hierarchy import Hierarchy, function, ladder, positive
+from .plans import METHODS, Plan
 from .telescope import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many steps at once
@@ -67,16 +67,23 @@ def minimize(
     if radius is not None and eps is None:
         raise ValueError("radius goes with eps, in a run without a plan: give eps, or leave it out")
     eps = None if eps is None else positive("eps", eps)
-    radius = None if radius is None else positive("radius", radius)
-    start, bill, seeded = h.point(y0), Bill(h, max_cost), rng is not None
+    if radius is not None and eps / positive("radius", radius) / radius > HUGE:
+        raise ValueError(
+            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats hold: "
+            "give a larger radius, a bound on the distance from y0 to a minimizer, or leave it out"
+        )
+    start, bill = h.point(y0), Bill(h, max_cost)
+    seeded = rng is not None and plan is not None  # without a plan no coin is thrown
     rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
     if plan is None:
         run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     else:
+        complete(plan)
+        resting(plan, h)
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
         bill.accuracy |= plan.accuracies or {}
-        own = () if h.accuracy is dyadic else zip(h.levels, h.accuracies(), strict=True)
+        own = zip(h.levels, h.accuracies(), strict=True) if h.declared else ()
         if any(a > 1.001 * bill.accuracy[k] for k, a in own):
             raise ValueError("these levels declare less accuracy than the plan's: plan on them")
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
@@ -104,6 +111,30 @@ def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None)
     for name, given in functions.items():
         if given is not None:
             function(f"{name}({'progress' if name == 'callback' else 'y'})", given)
+
+
+def complete(plan: Plan) -> None:
+    """Refuse a plan made by hand that lacks what a run needs."""
+    lacks = []
+    if plan.method not in (*METHODS, "by hand"):
+        lacks.append(f"a method that is known (got {plan.method!r})")
+    if not plan.stages:
+        lacks.append("stages")
+    if plan.problem is None and any(stage.probabilities is None for stage in plan.stages):
+        lacks.append("a problem, or probabilities in every stage")
+    if plan.promise != "none" and (plan.problem is None or not math.isfinite(plan.eps)):
+        lacks.append("a problem and an eps for what it promises")
+    if lacks:
+        why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
+        raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
+    positive("the plan's eta", plan.eta)
+
+
+def resting(plan: Plan, h: Hierarchy) -> None:
+    """Refuse a promise on levels that declare nothing, unless the plan brings measured ones."""
+    measured = plan.promise == "estimate" and plan.accuracies is not None
+    if plan.promise != "none" and not measured:
+        h.accuracies()
 
 
 # --- the methods of a plan ---
@@ -139,6 +170,7 @@ class Planned(State):
         if plan.promise == "proved" and bill.h.measured:
             plan = replace(plan, promise="estimate")
         self.promise = "none" if bill.broken else plan.promise
+        self.status = "done" if self.promise != "none" else "ended"
         self.message = f"{self.step} steps, as planned: {bill.broken or plan.promised}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .hierarchy import Hierarchy, function, positive
+from .hierarchy import Hierarchy, dyadic, function, positive
 from .plans import Problem
 
 
@@ -26,7 +26,7 @@ def biased(
         g, sign = gradient(y), -1.0 if alternate and k % 2 else 1.0
         return g + sign * 2.0**-k / np.sqrt(np.size(g))
 
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels, dyadic)
 
 
 class HeatSource:

@@ -1,7 +1,7 @@
 """What can be bought: levels of a gradient, their accuracy and their price.
 
 The paper's Assumption 1 (dyadic hierarchy): algorithms A_k with ||A_k - f|| <= 2^-k at price
-c^gamma 2^(gamma k). Here levels, accuracies and prices are free; the dyadic case is the default.
+c^gamma 2^(gamma k). Here levels, accuracies and prices are free.
 Evaluations are taken as they come and never trusted: whatever numpy can read is copied into a
 float array of the point's shape, or refused by level.
 """
@@ -17,6 +17,9 @@ import numpy as np
 FLOAT = np.dtype(float)
 
 
+LARGEST_PRICE = 1e200  # sums of larger ones may overflow
+
+
 class LevelError(ValueError):
     """A level that returned no gradient, raised an exception, or does not exist.
 
@@ -28,9 +31,28 @@ class LevelError(ValueError):
         self.level = level
 
 
+class OutOfDomain(LevelError):
+    """A level has no value at this point: raise it in `evaluate`, or return nan or inf.
+
+    A run without constants then tries a shorter step. Any other exception ends the run.
+    """
+
+
 def dyadic(k: int) -> float:
     """The accuracy that the paper's Assumption 1 gives level k, 2^-k."""
     return 2.0 ** min(-k, 1023)  # and no overflow
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Prices given one by one, as a function of the level."""
+
+    prices: dict[int, float]
+
+    def __call__(self, k: int) -> float:
+        if k not in self.prices:
+            raise LevelError(f"level {k!r} has no price: prices were given for {[*self.prices]}", k)
+        return self.prices[k]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -41,12 +63,14 @@ class Hierarchy:
     (levels that sample freeze their sample). It may return anything that numpy reads, an array of
     numpy, JAX or torch, a list; it gets y read-only, and what it returns is copied. `cost` is a
     function of the level, a list in the order of the levels or a dict. `levels` are increasing
-    integers, mesh sizes too. `accuracy(k)` bounds `||A_k - f||`; plans need it, and assume 2^-k
-    where it is not given. `exact` says that the finest level is the problem itself, f.
+    integers, mesh sizes too. `accuracy(k)` declares a bound on `||A_k - f||`: plans need it, and
+    nothing is assumed in its place. `exact` says that the finest level is the problem itself, f.
+    `repeats` is how far apart two evaluations at one point may be, of their size: raise it where
+    rounding differs from call to call, as in single precision on a GPU.
 
     >>> h = Hierarchy(lambda k, y: y + 2.0**-k, cost=lambda k: 8.0**k, levels=range(4))
     >>> h
-    Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy assumed: 2^-k)
+    Hierarchy(levels 0 1 2 3, price 1 to 512, accuracy not declared)
     >>> h.value(2, np.zeros(2)), h.step(2, np.zeros(2)), h.pair(2)
     (array([0.25, 0.25]), array([-0.25, -0.25]), (1, 2))
     """
@@ -57,26 +81,41 @@ class Hierarchy:
     accuracy: Callable[[int], float] | None = None
     exact: bool = False
     measured: bool = False  # set by `audit`: what rests on these accuracies is an estimate
+    repeats: float = 1e-6
 
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
-        accuracy = dyadic if self.accuracy is None else self.accuracy
-        vars(self).update(levels=_integers(self.levels), accuracy=accuracy, exact=bool(self.exact))
+        vars(self).update(levels=_integers(self.levels), exact=bool(self.exact))
+        vars(self).update(repeats=positive("repeats", self.repeats, zero=True))
         if not callable(self.cost):
             prices = by_level("price", self.cost, self.levels, every=True)
-            vars(self).update(cost=prices.__getitem__)
-        function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
+            vars(self).update(cost=Listed(prices))
         for k in self.levels:
-            positive(f"the price of level {k}", self.cost(k))
-        if self.accuracy is not dyadic:
-            self.accuracies()  # what was declared is checked now; 2^-k only where a plan asks
+            price = positive(f"the price of level {k}", self.cost(k))
+            if price > LARGEST_PRICE:
+                raise ValueError(
+                    f"the price of level {k} is {price:g}: choose a larger unit of price, so that "
+                    f"sums stay finite (at most {LARGEST_PRICE:g})"
+                )
+        if self.accuracy is not None:
+            function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
+            self.accuracies()  # what was declared is checked now
+
+    @property
+    def declared(self) -> bool:
+        """Whether accuracies were declared; what was not proves nothing."""
+        return self.accuracy is not None
 
     def __repr__(self) -> str:
-        first, last, assumed = self.levels[0], self.levels[-1], self.accuracy is dyadic
+        first, last = self.levels[0], self.levels[-1]
         levels = self.levels if len(self.levels) <= 5 else (*self.levels[:3], "...", last)
-        ends = [f"{f(first):.3g} to {f(last):.3g}" for f in (self.cost, self.accuracy)]
-        accuracy = ("assumed: 2^-k" if assumed else ends[1]) + ", the finest exact" * self.exact
-        said = f"levels {' '.join(map(str, levels))}, price {ends[0]}, accuracy {accuracy}"
+        accuracy = "not declared"
+        if self.declared:
+            accuracy = f"{self.accuracy(first):.3g} to {self.accuracy(last):.3g}"
+        if self.exact:
+            accuracy += ", the finest exact"
+        price = f"{self.cost(first):.3g} to {self.cost(last):.3g}"
+        said = f"levels {' '.join(map(str, levels))}, price {price}, accuracy {accuracy}"
         return f"{type(self).__name__}({said})"
 
     # --- the ladder ---
@@ -89,11 +128,15 @@ class Hierarchy:
         return self.levels[max(at - 1, 0) : at + 1]
 
     def accuracies(self) -> np.ndarray:
-        """The accuracy of every level, positive and never growing; zero where it is exact."""
-        given = self.accuracy is not dyadic
-        name = "accuracy" if given else "accuracy (assumed 2^-k: give accuracy=, or plan on audit)"
-        each = [positive(f"the {name} of level {k}", self.accuracy(k)) for k in self.levels]
-        found = np.array(each)
+        """The declared accuracy of every level, never growing; zero at an exact finest one."""
+        if not self.declared:
+            raise ValueError(
+                "no accuracy was declared for these levels, and what is not declared proves "
+                "nothing: give accuracy=, a function of the level that bounds its error "
+                "(accuracy=lambda k: 2.0**-k, if that is so), or plan on audit(h, points), which "
+                "measures it"
+            )
+        found = np.array([self._accuracy(k) for k in self.levels])
         if (grown := np.flatnonzero(np.diff(found) > 1e-12 * found[:-1])).size:
             raise ValueError(
                 f"accuracy({self.levels[grown[0] + 1]}) is larger than at the level before: "
@@ -102,6 +145,16 @@ class Hierarchy:
             )
         found[-1] *= not self.exact
         return found
+
+    def _accuracy(self, k: int) -> float:
+        """The accuracy declared for level k, positive."""
+        value = self.accuracy(k)
+        if k == self.levels[-1] and isinstance(value, int | float) and value == 0:
+            raise ValueError(
+                f"the accuracy of level {k} is zero: say exact=True where the finest level is the "
+                "problem itself, and give it any positive accuracy"
+            )
+        return positive(f"the accuracy of level {k}", value)
 
     def level_for(self, delta: float) -> int:
         """The coarsest level whose accuracy is at most delta."""
@@ -120,7 +173,9 @@ class Hierarchy:
         for k in levels:
             self.pair(k)
         exact = self.exact and levels[-1] == self.levels[-1]
-        return Hierarchy(self.evaluate, self.cost, levels, self.accuracy, exact, self.measured)
+        return Hierarchy(
+            self.evaluate, self.cost, levels, self.accuracy, exact, self.measured, self.repeats
+        )
 
     # --- evaluations ---
 
@@ -156,7 +211,10 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         seen.setflags(write=False)
     try:
         raw = level(k, seen)
-    except LevelError:
+    except OutOfDomain as error:
+        why = f"level {k} has no value at y = {shown_point(y)}: {error}"
+        raise OutOfDomain(why, k) from error
+    except LevelError:  # of a ladder that is made of another one
         raise
     except Exception as error:
         raise LevelError(f"level {k} raised {type(error).__name__}: {error}", k) from error
@@ -169,8 +227,7 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         raise LevelError(f"level {k} returned {what}", k)
     # vdot is a fifth of isfinite, and unlike dot it does not warn where a square overflows
     if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        what = "a non-finite value at the point given: mend that level or drop it"
-        raise LevelError(f"level {k} returned {what}", k)
+        raise OutOfDomain(f"level {k} returned a non-finite value at y = {shown_point(y)}", k)
     return value
 
 
@@ -184,7 +241,8 @@ def _converted(raw, k: int) -> np.ndarray:
     else:
         try:
             read = np.asarray(raw)
-            if read.dtype.kind in "fiubO":
+            narrow = read.dtype.kind == "V" and read.dtype.isbuiltin == 2  # bfloat16 and its like
+            if read.dtype.kind in "fiubO" or narrow:
                 return np.array(read, dtype=float)
         except Exception as error:  # whatever the object's own conversion raises
             why = str(error)
@@ -199,6 +257,12 @@ def shown(given) -> str:
     text = repr(given)
     short = len(text) <= 60 and "\n" not in text
     return text if short else f"a value of type {type(given).__name__}"
+
+
+def shown_point(y: np.ndarray) -> str:
+    """A point in one short line."""
+    with np.printoptions(threshold=6, edgeitems=2, precision=4):
+        return f"{y}".replace("\n", "")
 
 
 def ladder(given) -> Hierarchy:

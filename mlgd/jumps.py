@@ -103,6 +103,7 @@ class Flow(State):
             yield
         if horizon:
             self.mean = averaged(horizon)
+        self.status = "ended"
         self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
 
 

@@ -51,7 +51,8 @@ class Problem:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
         finest = math.ceil(-math.log2(positive("delta", delta) * (1 + 1e-12)))
         levels = range(self.first, max(self.first, finest) + 1)
-        return Hierarchy(lambda k, y: None, lambda k: (self.c * 2.0**k) ** self.gamma, levels)
+        price = lambda k: (self.c * 2.0**k) ** self.gamma  # noqa: E731
+        return Hierarchy(lambda k, y: None, price, levels, dyadic)
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,7 @@ def _staged(made: Plan, stages: list[Stage], h: Hierarchy, apart: np.ndarray) ->
         call = Telescope.cheapest(h, s.sigma, apart[:n, :n])
         found.append(replace(s, delta=float(accuracy[n - 1])).on(call))
     declared = dict(zip(h.levels, accuracy.tolist(), strict=True))
-    rests = made.guarantee + ", if level k is within 2^-k" * (h.accuracy is dyadic)
-    return replace(made, stages=tuple(found), accuracies=declared, guarantee=rests)
+    return replace(made, stages=tuple(found), accuracies=declared)
 
 
 def _searched(made: Plan, h: Hierarchy, apart: np.ndarray) -> Plan:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError, ladder
+from .hierarchy import Hierarchy, OutOfDomain, ladder
 
 Gradient = Callable[[np.ndarray], np.ndarray | None]
 PAIRS = 150  # kept by L-BFGS
@@ -188,7 +188,7 @@ def curvature(f: Gradient, x, at, v, longest: float, most: int, rng, tolerance=0
     while (found := lanczos(product, v.ravel(), most, tolerance)) is None:
         t /= 64  # it led out of the domain
         if t <= 1e-14 * longest:
-            raise LevelError("a level has no value at any point around one where it has")
+            raise OutOfDomain("a level has no value at any point around one where it has")
     return found._replace(t=t, jump=jump)
 
 
@@ -213,7 +213,7 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
         calls += 1
         try:
             return h.value(k, z)
-        except LevelError:
+        except OutOfDomain:
             return None
 
     y, g, pairs = start, h.value(k, start), []

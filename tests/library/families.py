@@ -8,6 +8,7 @@ import numpy as np
 
 from mlgd import Hierarchy
 from mlgd.examples import biased
+from mlgd.hierarchy import dyadic
 from mlgd.telescope import Draw
 
 CURVATURE = np.array([1.0, 3.0, 0.5, 2.0])
@@ -24,7 +25,7 @@ def rounded(gradient, gamma, c, levels):
         grid = 2.0 * 2.0**-k / math.sqrt(y.size)
         return grid * np.round(gradient(y) / grid)
 
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels, dyadic)
 
 
 def alternating(*arguments):
@@ -35,7 +36,7 @@ def along(direction, gradient, gamma, c, levels):
     """The worst case along another direction than the diagonal, with signs that alternate."""
     unit = np.asarray(direction) / np.linalg.norm(direction)
     evaluate = lambda k, y: gradient(y) + (-2.0) ** -k * unit  # noqa: E731
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels)
+    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels, dyadic)
 
 
 def failing(h, number, fault):

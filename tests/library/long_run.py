@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 from mlgd import Hierarchy, Plan, Telescope, checkpoint, minimize
+from mlgd.hierarchy import dyadic
 
 DIMENSION = 20
 CURVATURE = np.geomspace(0.1, 1.0, DIMENSION)
@@ -25,7 +26,7 @@ def cost(k):
 
 
 def setting(steps):
-    h = Hierarchy(evaluate, cost, range(4))
+    h = Hierarchy(evaluate, cost, range(4), dyadic)
     telescope = Telescope(h, [1.0, 0.1, 0.02, 0.004])
     return h, np.ones(DIMENSION), Plan.by_hand(telescope, eta=0.3, steps=steps)
 
@@ -39,16 +40,14 @@ def run(steps, **options):
     h, y0, p = setting(steps or 1)
     if steps:
         return minimize(h, y0, p, rng=7, loss=loss, **options)
-    h = Hierarchy(slow, cost, range(8))
+    h = Hierarchy(slow, cost, range(8), dyadic)
     return minimize(h, y0, eps=1e-4, rng=7, loss=loss, **options)
 
 
 def bits(r):
-    """All of a result that must not depend on how it came about."""
-    numbers = np.concatenate(
-        [r.y, r.trace.step, r.trace.cost, r.trace.loss, [r.cost, *r.cost_by_level.values()]]
-    )
-    return numbers.tobytes()
+    """All of a result that must not depend on how it came about: not what was made again."""
+    course = [paid for what, paid in r.cost_by_purpose.items() if what != "again"]
+    return np.concatenate([r.y, r.trace.step, r.trace.loss, course]).tobytes()
 
 
 def loss(y):

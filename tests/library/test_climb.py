@@ -170,7 +170,7 @@ def test_increments_that_do_not_fall_are_not_believed(share):  # three agree, an
     run = minimize(h, ZERO, eps=1e-3)
     assert loss(run.y) <= 1e-3
     run = minimize(h.only(range(3)), ZERO, max_cost=1e9)
-    assert (run.status, run.promise) == ("done", "none")
+    assert (run.status, run.promise) == ("ended", "none")
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0])
@@ -233,17 +233,21 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_bits(tmp_path):
             H, ZERO, eps=1e-3, rng=3, checkpoint=path, callback=lambda p, at=stop: p.step == at
         )
         assert first.status == "stopped"
-        for _ in range(2):  # one that has ended pays nothing
+        for resumptions in (1, 2):  # one that has ended pays for the comparison alone
             run = minimize(H, ZERO, eps=1e-3, rng=3, checkpoint=path)
             assert np.array_equal(run.y, whole.y)
-            assert (run.cost, run.decisions) == (whole.cost, whole.decisions)
+            again = resumptions * H.cost(0)
+            assert (run.cost - again, run.decisions) == (whole.cost, whole.decisions)
+            assert run.cost_by_purpose["again"] == again
 
 
-@pytest.mark.parametrize(("start", "promise"), [(0.0, "estimate"), (1.0, "none")])
-def test_a_minimizer_that_is_hit_exactly_or_started_from_is_done(start, promise):
+@pytest.mark.parametrize(
+    ("start", "status", "promise"), [(0.0, "done", "estimate"), (1.0, "ended", "none")]
+)
+def test_a_minimizer_that_is_hit_exactly_is_done(start, status, promise):
     h = Hierarchy(lambda k, y: y - 1.0, [1.0], [0], exact=True)
     run = minimize(h, np.full(3, start), eps=0.01)
-    assert (run.status, run.promise, run.estimate) == ("done", promise, 0.005)
+    assert (run.status, run.promise, run.estimate) == (status, promise, 0.0)
     assert ("no gradient at the start" in run.message) == (start == 1)
 
 
@@ -310,7 +314,7 @@ def test_a_point_far_outside_the_radius_is_never_done():
 def test_levels_that_agree_to_the_last_bit_end_the_run(tilt):
     h = Hierarchy(lambda k, y: (y - 3) * (1 + tilt * 2.0**-k), lambda k: 8.0**k, range(1, 5))
     run = minimize(h, np.zeros(1), eps=1e-3, max_cost=1e6)
-    assert (run.status, run.promise, run.y.tolist()) == ("done", "none", [3.0])
+    assert (run.status, run.promise, run.y.tolist()) == ("ended", "none", [3.0])
 
 
 def test_pairs_of_a_level_that_is_far_too_steep_do_not_end_a_run():

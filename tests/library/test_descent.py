@@ -11,6 +11,7 @@ from families import along, failing, outcomes, rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
 from mlgd.bill import State
+from mlgd.hierarchy import dyadic
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -322,7 +323,7 @@ def test_a_promise_is_said_only_if_it_was_made():
     assert p.promised in kept.message
     by_hand = Plan.by_hand(p.telescope(h, p.stages[0]), eta=0.1, steps=3)
     r = minimize(h, START, by_hand, rng=0)
-    assert (r.status, r.promise, r.success) == ("done", "none", False)
+    assert (r.status, r.promise, r.success) == ("ended", "none", False)
     assert "nothing is promised" in r.message
     for early in (
         minimize(h, START, p, rng=0, callback=lambda s: s.step == 5),
@@ -342,14 +343,16 @@ def test_levels_seen_to_break_their_accuracies_void_the_promise(caplog):
         assert r.promise == "none"
         assert "mean loss" not in r.message
         assert r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
-        assert "their accuracies (2^-k if not given) allow" in caplog.text
+        assert "where their accuracies allow" in caplog.text
 
 
 def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed_ones():
     """Default accuracies eight times too small: measured ones hold; without them it is seen."""
     case = quadratic().with_ridge(0.25)
     off = along(START - CENTRE, np.zeros_like, 3.0, 8 * C, range(1, 12))
-    h = Hierarchy(lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y), off.cost, off.levels)
+    h = Hierarchy(
+        lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y), off.cost, off.levels, dyadic
+    )
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     measured = plan(report.problem(beta=case.beta, d0=1.0, mu=0.25), 0.05, on=report)
     for p, promise in ((measured, "estimate"), (replace(measured, accuracies=None), "none")):
@@ -453,6 +456,6 @@ def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
 
 
 def test_a_start_far_from_zero_is_no_divergence():
-    h = Hierarchy(lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8))
+    h = Hierarchy(lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8), dyadic)
     chosen = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
     assert minimize(h, np.full(2, 1e9 + 1), chosen, rng=0).status == "done"

@@ -8,7 +8,7 @@ import pytest
 from families import POINTS, gradient, rounded
 
 from mlgd import Hierarchy, Problem, Telescope, minimize, plan
-from mlgd.hierarchy import LevelError
+from mlgd.hierarchy import LevelError, dyadic
 
 LADDER = rounded(gradient, 2.0, 1.0, range(1, 8))
 
@@ -56,7 +56,7 @@ def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
     assert Telescope(h, {16: 1.0, 2048: 0.1}).expected_cost() == pytest.approx(4096 + 0.1 * 2.0**33)
     known = {16: 0.1, 128: 0.01, 2048: 1e-3}
     assert Hierarchy(h.evaluate, h.cost, h.levels, known.__getitem__).level_for(0.02) == 128
-    with pytest.raises(ValueError, match="level 2048 must be positive and finite"):
+    with pytest.raises(ValueError, match="no accuracy was declared for these levels"):
         h.accuracies()
     steps = Hierarchy(twice, lambda k: -1.0 / k, [-2048, -128])
     assert "price 0.000488 to 0.00781" in repr(steps)
@@ -64,7 +64,7 @@ def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
 
 
 def test_an_exact_level_has_no_error():
-    h = Hierarchy(twice, price, range(3), exact=True)
+    h = Hierarchy(twice, price, range(3), dyadic, exact=True)
     assert h.accuracies().tolist() == [1.0, 0.5, 0.0]
     assert h.level_for(1e-12) == 2
     assert h.only([0, 2]).exact
@@ -74,7 +74,7 @@ def test_an_exact_level_has_no_error():
 
 
 def test_a_hierarchy_says_what_it_is():
-    said = "Hierarchy(levels 1 2 3 ... 7, price 4 to 1.64e+04, accuracy assumed: 2^-k)"
+    said = "Hierarchy(levels 1 2 3 ... 7, price 4 to 1.64e+04, accuracy 0.5 to 0.00781)"
     assert repr(LADDER) == said
     declared = Hierarchy(twice, price, [1, 2], accuracy=one, exact=True)
     said = "Hierarchy(levels 1 2, price 4 to 16, accuracy 1 to 1, the finest exact)"
@@ -82,7 +82,7 @@ def test_a_hierarchy_says_what_it_is():
 
 
 def test_a_hierarchy_of_named_functions_can_be_pickled():
-    h = Hierarchy(twice, price, range(1, 4))
+    h = Hierarchy(twice, price, range(1, 4), dyadic)
     for other in (h, h.only([1, 3]), Hierarchy(twice, [1, 2, 3], range(1, 4), one)):
         copy = pickle.loads(pickle.dumps(other))
         assert copy.levels == other.levels
@@ -140,7 +140,7 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
     loss = jax.grad(lambda y: 0.5 * jax.numpy.sum((y - 1.0) ** 2))
     settings, runs = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), []
     for f in (lambda y: y - 1.0, loss):
-        h = Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8))
+        h = Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8), dyadic)
         runs.append(minimize(h, np.zeros(2), settings, rng=0))
     np.testing.assert_allclose(runs[1].y, runs[0].y, atol=1e-5)
     assert np.linalg.norm(runs[1].y - 1.0) < 0.3
@@ -157,7 +157,7 @@ FAULTS = {
     "shape": (lambda k, y: y[:2], r"returned shape \(2,\) at a point of shape \(3,\): return one"),
     "scalar": (lambda k, y: 1.0, r"returned shape \(\) at a point of shape \(3,\)"),
     "column": (lambda k, y: y[:, None], r"returned shape \(3, 1\)"),
-    "nan": (lambda k, y: y * math.nan, "returned a non-finite value at the point given: mend that"),
+    "nan": (lambda k, y: y * math.nan, r"returned a non-finite value at y = \[1. 1. 1.\]"),
     "inf": (lambda k, y: np.array([0.0, math.inf, 1.0]), "returned a non-finite value"),
     "none": (lambda k, y: None, r"returned None \(no return statement\?\): return the gradient"),
     "pair": (lambda k, y: (1.0, y), r"returned a pair, as \(loss, gradient\) .* return the grad"),

@@ -173,7 +173,7 @@ def test_same_seed_same_run_and_a_longer_run_agrees():
 def test_zero_horizon():
     start = np.array([1.0, 2.0])
     result = flow(AFFINE, start, RATES, 0.0, 1, loss=lambda y: float(y[0]))
-    assert (result.cost, result.steps, result.status) == (0.0, 0, "done")
+    assert (result.cost, result.steps, result.status) == (0.0, 0, "ended")
     np.testing.assert_array_equal(result.trace.loss, [1.0])
     assert result.y is not start
     assert result.message == "flowed for 0 units of time: nothing is promised of one run"

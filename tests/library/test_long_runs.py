@@ -19,6 +19,7 @@ from long_run import bits, loss, setting
 
 from mlgd import Hierarchy, LevelError, Problem, checkpoint, flow, minimize, plan
 from mlgd.examples import biased
+from mlgd.hierarchy import dyadic
 
 SCRIPT = Path(long_run.__file__)
 
@@ -141,8 +142,8 @@ def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_p
 
 H, Y0, P = setting(400)
 OTHERS = {
-    "set of levels": (Hierarchy(H.evaluate, H.cost, range(5)), Y0, P, 2),
-    "list of prices": (Hierarchy(H.evaluate, lambda k: 9.0**k, H.levels), Y0, P, 2),
+    "set of levels": (Hierarchy(H.evaluate, H.cost, range(5), dyadic), Y0, P, 2),
+    "list of prices": (Hierarchy(H.evaluate, lambda k: 9.0**k, H.levels, dyadic), Y0, P, 2),
     "levels": (replace(H, exact=True), Y0, P, 2),
     "plan": (H, Y0, setting(401)[2], 2),
     "start": (H, Y0 + 1e-3, P, 2),
@@ -223,7 +224,7 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
     monkeypatch.setattr(checkpoint, "save", full)
     with pytest.warns(UserWarning, match="No space left on device"):
         r = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
-    assert r.status == "done"
+    assert r.status == "ended"
     assert np.array_equal(r.y, minimize(h, y0, p, rng=2).y)
 
 
@@ -248,7 +249,7 @@ def test_a_run_is_logged(caplog, tmp_path):
         stopped(h, y0, p, tmp_path / "a", 20, rng=1)
         minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
         decided = minimize(h, y0, eps=0.1).decisions
-    for words in ("stopped after 20 steps", "resumed from", "done after 50 steps", *decided):
+    for words in ("stopped after 20 steps", "resumed from", "ended after 50 steps", *decided):
         assert words in caplog.text
 
 

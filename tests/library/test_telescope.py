@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from mlgd import Hierarchy, Telescope
 from mlgd import formulas as F
 from mlgd.examples import biased
+from mlgd.hierarchy import dyadic
 from mlgd.telescope import regime
 
 RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
@@ -56,7 +57,7 @@ def test_all_draws_give_the_mean_the_variance_and_the_price(t):
 
 def test_a_rare_level_keeps_its_price():
     """Probabilities below the rounding unit still cost: 1 - (1 - p)(1 - q) would lose them."""
-    h = Hierarchy(lambda k, y: y, lambda k: 1e30**k, range(2))
+    h = Hierarchy(lambda k, y: y, lambda k: 1e30**k, range(2), dyadic)
     assert math.isclose(Telescope(h, [1.0, 1e-20]).expected_cost(), 1.0 + 1e10, rel_tol=1e-12)
 
 

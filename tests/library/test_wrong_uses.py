@@ -26,6 +26,7 @@ from mlgd import (
 )
 from mlgd.bill import Bill
 from mlgd.examples import HeatSource, biased
+from mlgd.hierarchy import dyadic
 
 paid: list[int] = []
 
@@ -39,13 +40,13 @@ def price(k):
     return 8.0**k
 
 
-GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7)}
+GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7), "accuracy": dyadic}
 H = Hierarchy(**GOOD)
 Y = np.ones(3)
 ROUGH = Hierarchy(evaluate, price, range(1, 7), lambda k: 1.0)
 MESH = Hierarchy(evaluate, lambda k: k**3.0, [16, 128, 2048])  # fine until accuracies are asked for
 REPORT = audit(H, [Y, 2 * Y])
-FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2]), [Y])
+FLAT = audit(Hierarchy(lambda k, y: y + 1.0, price, [1, 2], dyadic), [Y])
 PROBLEM = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
 FLATTER = Problem(beta=0.1, d0=2.0, gamma=3.0, c=1.0)
 PLAN = plan(PROBLEM, 1.0)
@@ -104,8 +105,8 @@ ROWS = [
     (made(levels="123"), "levels must be increasing integers, .* got '123'"),
     (made(levels=[1.5, 2.7]), r"levels must be increasing integers, .* got \[1.5, 2.7\]"),
     (made(levels=[2, 1]), r"levels must be increasing integers, .* got \[2, 1\]"),
-    (lambda: MESH.level_for(0.1), r"accuracy \(assumed 2\^-k: give .* level 2048 must be positive"),
-    (lambda: plan(PROBLEM, 0.1, on=MESH), "of level 2048 must be positive and finite; got 0.0"),
+    (lambda: MESH.level_for(0.1), "no accuracy was declared for these levels"),
+    (lambda: plan(PROBLEM, 0.1, on=MESH), "what is not declared proves nothing: give accuracy="),
     (lambda: H.value(9, Y), "level 9 is not one of 1..6"),
     (lambda: H.value("2", Y), "level '2' is not one of 1..6"),
     (lambda: H.level_for("small"), "delta must be positive and finite; got 'small'"),
@@ -222,7 +223,7 @@ def test_it_is_refused_in_one_sentence_and_nothing_is_paid(use, sentence):
     assert paid == []
 
 
-def off(by, accuracy=None):
+def off(by, accuracy=dyadic):
     return Hierarchy(lambda k, y: y + by(k), price, range(1, 7), accuracy)
 
 
@@ -245,15 +246,15 @@ BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not
     (1e-12, lambda x: PROBLEM.prices(2.0**-6 / (1 + x)).levels[-1] == 6),
     (1e-12, lambda x: plan(PROBLEM, 0.1, eta=0.25 * (1 + x))),
     (1e-12, lambda x: Adversary(0.125 * (1 + x), 1.0, 1.0, 2.0, 1.0)),
-    (1e-12, lambda x: minimize(H, Y, NINE, max_cost=72 / (1 + x)).status == "done"),
+    (1e-12, lambda x: minimize(H, Y, NINE, max_cost=72 / (1 + x)).status == "ended"),
     (1e-9, lambda x: agree(lambda k: (-1) ** k * 0.5 * (1 + x), 0.5)),
     (1e-14, lambda x: agree(lambda k: 1 + k * x, 1e-300)),
     (1e-9, lambda x: audit(off(lambda k: 2.0**-k * (1 + x)), *TRUTH).warnings == ()),
     (1e-9, lambda x: audit(off(lambda k: 2.0 ** -(k + x)), *TRUTH).problem(beta=1, d0=1).first < 2),
     (1e-3, lambda x: run(h=off(price, lambda k: 2.0**-k * (1 + x)), how=plan(PROBLEM, 1, on=H))()),
     (1e-6, resumed),
-    (2e8, lambda x: minimize(off(lambda k: x), Y[:1], NINE).status == "done"),
-    (2e8, lambda x: minimize(off(lambda k: x), 9 * Y[:1], KNOWN).status == "done"),
+    (2e8, lambda x: minimize(off(lambda k: x), Y[:1], NINE).status == "ended"),
+    (2e8, lambda x: minimize(off(lambda k: x), 9 * Y[:1], KNOWN).status == "ended"),
 ]
 
 

@@ -1,0 +1,360 @@
+"""Whose fault is whose: what a user's own functions raise, what a run paid, what it may claim."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import rosen
+
+from mlgd import (
+    Hierarchy,
+    LevelError,
+    OutOfDomain,
+    Plan,
+    Problem,
+    Telescope,
+    compare,
+    minimize,
+    plan,
+)
+from mlgd import checkpoint as files
+from mlgd.hierarchy import dyadic
+
+D = 30
+CURVATURE = np.geomspace(0.01, 1, D)
+OFF = np.random.default_rng(7).normal(size=(12, D))
+OFF /= np.linalg.norm(OFF, axis=1, keepdims=True)
+ZERO = np.zeros(D)
+
+
+def level(k, y):
+    return CURVATURE * (y - 1) + 0.2 * 2.0**-k * OFF[k]
+
+
+def price(k):
+    return 8.0**k
+
+
+class Counted:
+    """A level function that counts what it is asked, and may answer otherwise."""
+
+    def __init__(self, fault=None, when=lambda calls, k, y: False):
+        self.calls, self.paid, self.fault, self.when = 0, 0.0, fault, when
+
+    def __call__(self, k, y):
+        self.calls += 1
+        self.paid += price(k)
+        if self.when(self.calls, k, y):
+            if isinstance(self.fault, BaseException):
+                raise self.fault
+            return self.fault
+        return level(k, y)
+
+
+def ladder(evaluate, levels=range(8), **given):
+    return Hierarchy(evaluate, price, levels, **given)
+
+
+# --- exceptions ---
+
+ERRORS = [
+    NameError("typo"),
+    ConnectionError("the licence is away"),
+    ZeroDivisionError("division by zero"),
+    ValueError("math domain error"),
+    OverflowError("math range error"),
+    FloatingPointError("overflow"),
+    np.linalg.LinAlgError("Singular matrix"),
+    RuntimeError("no convergence"),
+    AssertionError("a user's own"),
+    KeyError("mesh"),
+    MemoryError("out of memory"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("call", [2, 3, 9, 30])
+def test_an_exception_of_the_levels_own_ends_the_run_at_once_and_is_told(error, call):
+    f = Counted(error, lambda calls, k, y: calls == call)
+    run = minimize(ladder(f), ZERO, eps=1e-3)
+    assert f.calls == call
+    assert (run.status, run.success, run.promise) == ("failed", False, "none")
+    assert run.error.__cause__ is error
+    assert type(error).__name__ in run.message
+    assert "raise mlgd.OutOfDomain" in run.message
+    assert run.cost == f.paid
+
+
+@pytest.mark.parametrize("fault", [np.full(D, np.nan), np.full(D, np.inf), OutOfDomain("too far")])
+def test_a_point_outside_of_the_domain_shortens_a_step_and_is_named(fault):
+    f = Counted(fault, lambda calls, k, y: y[0] > 1.5)
+    run = minimize(ladder(f), ZERO, eps=1e-3)
+    assert run.success
+    assert run.error is None
+    assert run.cost == f.paid
+    named = [said for said in run.decisions if "steps stop short of there" in said]
+    assert len(named) >= 1
+    assert all("at y = [" in said for said in named)
+
+
+def test_a_level_without_values_anywhere_fails_with_its_name_and_a_point():
+    f = Counted(np.full(D, np.nan), lambda calls, k, y: k == 2)
+    run = minimize(ladder(f), ZERO, eps=1e-3)
+    assert run.status == "failed"
+    assert isinstance(run.error, OutOfDomain)
+    assert run.error.level == 2
+    assert "level 2 returned a non-finite value at y = [" in run.message
+    assert pickle.loads(pickle.dumps(run)).error.level == 2
+
+
+@pytest.mark.parametrize("where", ["callback", "loss"])
+@pytest.mark.parametrize("planned", [True, False])
+def test_an_error_of_a_callback_or_a_loss_is_raised_also_if_it_is_a_levels(where, planned):
+    h = ladder(level, accuracy=dyadic)
+    own = {where: lambda seen: h.value(99, ZERO)}
+    p = Plan.by_hand(Telescope(h, [1.0, 0.1]), eta=0.1, steps=9) if planned else None
+    with pytest.raises(LevelError, match="level 99 is not one of 0") as caught:
+        minimize(h, ZERO, p, eps=None if planned else 1e-3, **own)
+    if where == "callback":
+        assert caught.value.result.status == "stopped"
+        assert caught.value.result.cost > 0
+
+
+# --- nothing is proved that was not declared ---
+
+PROBLEM = Problem(beta=1, d0=2, gamma=3, c=1)
+FAR = Hierarchy(lambda k, y: y + 4 + 2.0**-k, price, range(12))  # the truth is y - 1
+
+
+@pytest.mark.parametrize("levels", [range(12), [16, 128, 2048]])
+@pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated"])
+def test_a_plan_on_levels_that_declare_nothing_is_refused(levels, method):
+    h = Hierarchy(FAR.evaluate, lambda k: float(k + 1), levels)
+    for ask in (lambda: plan(PROBLEM, 0.1, method, on=h), lambda: compare(PROBLEM, 0.1, on=h)):
+        with pytest.raises(ValueError, match=r"no accuracy was declared .*give accuracy="):
+            ask()
+    with pytest.raises(ValueError, match="no accuracy was declared"):
+        minimize(h, ZERO, plan(PROBLEM, 0.1, method))
+
+
+def test_a_plan_made_for_one_ladder_proves_nothing_of_one_that_declares_nothing():
+    declared = Hierarchy(FAR.evaluate, price, range(12), accuracy=dyadic)
+    made = plan(PROBLEM, 0.5, on=declared)
+    assert minimize(declared, ZERO[:1], made, rng=0).promise == "proved"
+    with pytest.raises(ValueError, match="no accuracy was declared"):
+        minimize(FAR, ZERO[:1], made)
+
+
+def test_an_accuracy_of_zero_says_what_to_do():
+    with pytest.raises(ValueError, match="level 3 is zero: say exact=True"):
+        Hierarchy(level, price, range(4), accuracy=lambda k: 3.0 - k)
+
+
+HAND_MADE = {
+    "stages": {"method": "multilevel", "eta": 0.1, "stages": ()},
+    "a method that is known": {"method": "x", "eta": 0.1, "stages": ()},
+    "a problem, or probabilities": {
+        "method": "fixed",
+        "eta": 0.1,
+        "stages": plan(PROBLEM, 0.5).stages,
+    },
+    "for what it promises": {
+        "method": "fixed",
+        "eta": 0.1,
+        "stages": plan(PROBLEM, 0.5).stages,
+        "promise": "proved",
+    },
+}
+
+
+@pytest.mark.parametrize("lacks", HAND_MADE)
+def test_a_plan_made_by_hand_that_lacks_something_is_refused(lacks):
+    with pytest.raises(ValueError, match=f"this plan lacks .*{lacks}.*: make plans by mlgd.plan"):
+        minimize(ladder(level, accuracy=dyadic), ZERO, Plan(**HAND_MADE[lacks]))
+
+
+# --- the bill ---
+
+
+def test_the_bill_is_what_was_paid_over_budgets_and_resumptions(tmp_path):
+    f, whole = Counted(), minimize(ladder(level), ZERO, eps=1e-3)
+    for limit in (20, 300, 8e3, 8.1e3, 3e4, 1e5, 1e6):
+        run = minimize(ladder(f), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=limit)
+        assert run.cost == f.paid <= limit
+        assert run.nfev == f.calls
+        assert sum(run.cost_by_level.values()) == sum(run.cost_by_purpose.values()) == run.cost
+    assert run.status == "done"
+    assert np.array_equal(run.y, whole.y)
+    assert run.cost - run.cost_by_purpose["again"] == whole.cost
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), SystemExit(), NameError(), None])
+@pytest.mark.parametrize("planned", [True, False])
+def test_every_ending_writes_the_file(fault, planned, tmp_path):
+    """In the middle of a step too: what it had bought is charged, and is made again."""
+    path = tmp_path / "a"
+    whole = minimize_or_run(planned, level)
+    calls = whole.nfev // 2
+    f = Counted(fault, lambda calls_made, k, y: fault is not None and calls_made == calls)
+    stop = None if fault is not None else lambda seen: seen.step == whole.steps // 2
+    try:
+        first = minimize_or_run(planned, f, checkpoint=path, callback=stop)
+    except (KeyboardInterrupt, SystemExit) as raised:
+        first = raised.result
+    assert first.cost == f.paid
+    last = minimize_or_run(planned, f, checkpoint=path)
+    assert (last.cost, last.nfev) == (f.paid, f.calls)
+    assert np.array_equal(last.y, whole.y)
+    assert last.cost_by_purpose["again"] < whole.cost / 2
+
+
+def minimize_or_run(planned, evaluate, **options):
+    h = ladder(evaluate, accuracy=dyadic)
+    if planned:
+        p = Plan.by_hand(Telescope(h, [1.0, 0.1, 0.02]), eta=0.1, steps=60)
+        return minimize(h, ZERO, p, rng=3, **options)
+    return minimize(h, ZERO, eps=1e-3, **options)
+
+
+def test_a_budget_that_does_not_pay_for_the_comparison_ends_a_resumed_run(tmp_path):
+    first = minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=300)
+    again = minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=first.cost)
+    assert (again.status, again.cost) == ("budget", first.cost)
+
+
+def test_a_level_that_fails_at_the_comparison_loses_nothing(tmp_path):
+    minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=300)
+    broken = Counted(NameError("typo"), lambda *_: True)
+    run = minimize(ladder(broken), ZERO, eps=1e-3, checkpoint=tmp_path / "a")
+    assert (run.status, run.cost_by_purpose["again"]) == ("failed", 1.0 + lost(tmp_path / "a") - 1)
+    last = minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a")
+    assert np.array_equal(last.y, minimize(ladder(level), ZERO, eps=1e-3).y)
+
+
+def lost(path):
+    return sum(n * price(int(k)) for k, n in files.load(path)["again"].items())
+
+
+def test_a_seed_is_no_part_of_a_run_that_throws_no_coin(tmp_path):
+    minimize(ladder(level), ZERO, eps=1e-3, rng=1, checkpoint=tmp_path / "a", max_cost=300)
+    again = minimize(ladder(level), ZERO, eps=1e-3, rng=2, checkpoint=tmp_path / "a")
+    assert again.status == "done"
+
+
+def test_a_warning_of_a_checkpoint_points_at_the_line_that_asked(tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "save", full)
+    with pytest.warns(UserWarning, match="No space left") as caught:
+        minimize(ladder(level), ZERO, eps=1e-2, checkpoint=tmp_path / "a")
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+# --- never worse than the start ---
+
+
+def test_a_point_that_the_loss_says_is_worse_is_not_returned():
+    """Every level misleads in the same way: gradients alone can't see it, the loss can."""
+    h = Hierarchy(
+        lambda k, y: -CURVATURE * (y - 1) + (y - 5) * 3 + 2.0**-k * OFF[k], price, range(6)
+    )
+    loss = lambda y: float(CURVATURE @ (y - 1) ** 2) / 2  # noqa: E731
+    run = minimize(h, ZERO, eps=1e-3, loss=loss)
+    assert np.array_equal(run.y, ZERO)
+    assert (run.status, run.promise, run.success) == ("missed", "none", False)
+    assert run.fun == loss(ZERO)
+    assert "is above" in run.message
+    assert "at the start, which is y" in run.message
+
+
+@pytest.mark.parametrize("ending", [{"max_cost": 300}, {"callback": lambda seen: seen.step == 4}])
+def test_nor_when_something_ended_the_run_early(ending):
+    h = Hierarchy(lambda k, y: 5 - y + 2.0**-k * OFF[k], price, range(6))
+    run = minimize(h, ZERO, eps=1e-3, loss=lambda y: -float(y.sum()), **ending)
+    assert run.fun <= 0
+    assert -float(run.y.sum()) == run.fun
+
+
+def test_a_start_that_is_better_by_less_than_is_believed_stays_a_success():
+    h = ladder(level)
+    loss = lambda y: float(CURVATURE @ (y - 1) ** 2) / 2  # noqa: E731
+    run = minimize(h, ZERO + 1, eps=1e-2, loss=loss)
+    assert loss(run.y) <= 1e-2
+    assert run.success
+
+
+# --- numbers at the edges ---
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("radius", [1e-160, 1e-300, 1e200])
+def test_a_radius_of_another_world_is_refused_or_harmless(radius):
+    if radius < 1:
+        with pytest.raises(ValueError, match="give a larger radius"):
+            minimize(ladder(level), ZERO, eps=1e-3, radius=radius)
+    else:
+        assert minimize(ladder(level), ZERO, eps=1e-3, radius=radius).success
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-130, 1e-30, 1e30, 1e90])
+def test_units_of_the_loss_do_not_matter(unit):
+    run = minimize(ladder(lambda k, y: unit * level(k, y)), ZERO, eps=1e-3 * unit)
+    assert run.success
+    assert float(CURVATURE @ (run.y - 1) ** 2) / 2 <= 1e-3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e120, 1e160, 1e300])
+def test_units_whose_squares_no_float_holds_are_refused(unit):
+    with pytest.raises(ValueError, match="choose another unit of the loss"):
+        minimize(ladder(lambda k, y: unit * level(k, y)), ZERO, eps=1e-3)
+
+
+def test_prices_that_overflow_a_sum_are_refused():
+    with pytest.raises(ValueError, match="choose a larger unit of price"):
+        Hierarchy(level, lambda k: 1e308, range(3))
+
+
+def test_a_price_that_was_not_listed_is_a_level_error():
+    h = Hierarchy(level, [1.0, 8.0], [0, 1])
+    with pytest.raises(LevelError, match="level 5 has no price"):
+        h.cost(5)
+
+
+def test_a_flat_loss_far_away_does_not_run_to_the_end_of_floats():
+    """log(1 + |y|^2) curves down away from zero: iterates ran to 1e154."""
+    h = Hierarchy(lambda k, y: 2 * y / (1 + y @ y) + 1e-3 * 2.0**-k * OFF[k], price, range(8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = minimize(h, ZERO + 100, eps=1e-3)
+    assert not run.success or math.log1p(float(run.y @ run.y)) <= 1e-3
+    assert np.abs(run.y).max() < 1e12
+
+
+@pytest.mark.parametrize("noise", [2e-6, 1e-4])
+def test_rounding_that_differs_from_call_to_call_can_be_declared(noise):
+    rng = np.random.default_rng(0)
+    shaky = lambda k, y: level(k, y) * (1 + noise * rng.normal(size=D))  # noqa: E731
+    refused = minimize(ladder(shaky), ZERO, eps=1e-2)
+    assert (refused.status, refused.nfev) == ("failed", 2)
+    assert "give the hierarchy a larger repeats" in refused.message
+    run = minimize(ladder(shaky, repeats=10 * noise), ZERO, eps=1e-2)
+    assert float(CURVATURE @ (run.y - 1) ** 2) / 2 <= 1e-2
+
+
+def test_bfloat16_is_read():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    h = ladder(lambda k, y: level(k, y).astype(ml_dtypes.bfloat16))
+    assert h.value(0, ZERO).dtype == float
+
+
+def test_rosenbrock_stays_downhill():
+    from scipy.optimize import rosen_der
+
+    h = Hierarchy(lambda k, y: rosen_der(y) * (1 + 2.0**-k / 9), price, range(5), exact=True)
+    run = minimize(h, np.array([-1.2, 1.0]), eps=1e-6, loss=rosen)
+    assert run.fun <= rosen(np.array([-1.2, 1.0]))
