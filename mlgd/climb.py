@@ -139,7 +139,7 @@ class Ascent:
         """The loss that a gradient v means by the pairs; without the ridge."""
         step = inverse(self.s.pairs, v) if self.s.pairs else 0 * v
         if not (gain := dot(v, step)) > 0:  # pairs of a flat region: rounding ate it
-            return math.inf if v.any() else 0.0
+            return math.inf if norm(v) else 0.0
         return max(gain - self.ridge * dot(step, step), 0.0) / 2
 
     def falls(self) -> tuple[float, float]:
@@ -186,8 +186,8 @@ class Ascent:
         s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
         if (largest := np.abs(s.gradient).max()) and not TINY < largest < HUGE:
             raise ValueError(
-                f"the gradient of level {k} at the start is of size {largest:.1g}, whose square is no "
-                "ordinary float: choose another unit of the loss (or of the point)"
+                f"the gradient of level {k} at the start is of size {largest:.1g}, whose square is "
+                "no ordinary float: choose another unit of the loss (or of the point)"
             )
         again, size = self.bill.value(k, s.y.copy(), "gradients"), norm(s.gradient)
         if (apart := norm(again - s.gradient)) > self.bill.h.repeats * size:
@@ -227,7 +227,7 @@ class Ascent:
             s.sizes.append(norm(g))
             few = PLATEAU * (1 if i < self.top else WAIT[i == self.ends])
             s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
-            if g.any() and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
+            if norm(g) and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
                 with suppress(OutOfDomain):
                     self.look(s.gradient, j)
             s.estimate = self.whole()
@@ -275,7 +275,7 @@ class Ascent:
         g, d = s.gradient, s.increments[-1][0]
         v = g if arrived or i == self.ends else g + d * beyond(*self.falls())
         judged = j is not None
-        if judged and v.any():
+        if judged and norm(v):
             try:
                 self.look(v, j)
             except OutOfDomain:  # nothing around y has a value: a finer level may

@@ -69,8 +69,8 @@ def minimize(
     eps = None if eps is None else positive("eps", eps)
     if radius is not None and eps / positive("radius", radius) / radius > HUGE:
         raise ValueError(
-            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats hold: "
-            "give a larger radius, a bound on the distance from y0 to a minimizer, or leave it out"
+            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
+            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
         )
     start, bill = h.point(y0), Bill(h, max_cost)
     seeded = rng is not None and plan is not None  # without a plan no coin is thrown

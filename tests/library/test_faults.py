@@ -358,3 +358,9 @@ def test_rosenbrock_stays_downhill():
     h = Hierarchy(lambda k, y: rosen_der(y) * (1 + 2.0**-k / 9), price, range(5), exact=True)
     run = minimize(h, np.array([-1.2, 1.0]), eps=1e-6, loss=rosen)
     assert run.fun <= rosen(np.array([-1.2, 1.0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_increment_whose_square_underflows_is_no_direction():
+    h = Hierarchy(lambda k, y: CURVATURE * (y - 1) + 1e-85**k * OFF[k], price, range(9))
+    assert minimize(h, ZERO, max_cost=3e4).status != "failed"
