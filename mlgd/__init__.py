@@ -11,14 +11,14 @@ _HOMES = {  # each name is read from its module when it is first used: `import m
     "OutOfDomain": "hierarchy",
     "Plan": "plans",
     "Problem": "plans",
-    "Result": "bill",
+    "Result": "result",
     "Schedule": "jumps",
     "Telescope": "telescope",
     "audit": "audits",
     "compare": "plans",
     "constants": "solvers",
     "flow": "jumps",
-    "minimize": "descent",
+    "minimize": "climb",
     "plan": "plans",
 }
 

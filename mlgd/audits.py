@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from .hierarchy import Hierarchy, function, ladder, shown, taken
+from .judge import beyond
 from .plans import Problem
 
 SURE = 0.995  # one-sided: the range of a rate leaves out one in a hundred
@@ -169,21 +170,6 @@ def fitted(price: np.ndarray, size: np.ndarray, usable: list[int]) -> tuple:
     most, least = max(slopes), min(slopes)
     rates = (1 / most if most > 0 else 0.0), (1 / least if least > 0 else math.inf)
     return 1 / slope if slope > 0 else math.nan, rates, r2, used
-
-
-def beyond(ratio: float, cosine: float) -> float:
-    """The error of a level over its increment, for errors that fall by `ratio` per level.
-
-    Errors e_k = ratio^k u_k of one size whose directions have correlation rho^j over j levels make
-    increments with the cosine (rho (1 + r^2) - r (1 + rho^2))/(1 + r^2 - 2 rho r): solved for rho.
-
-    >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.17 / 0.95), 9)  # one direction; rho = 0.3
-    (1.0, 0.512989176)
-    """
-    half = (1 + ratio**2) / 2 + cosine * ratio
-    rho = (half - math.sqrt(max(half**2 - ratio * (ratio + cosine * (1 + ratio**2)), 0.0))) / ratio
-    rho = min(max(rho, -1.0), 1.0)
-    return ratio / math.sqrt(1 + ratio**2 - 2 * rho * ratio)
 
 
 def _points(h: Hierarchy, points: Iterable) -> list[np.ndarray]:

@@ -1,330 +1,630 @@
-"""Minimize without constants: from coarse to fine, with fine gradients on coarse curvature.
+"""minimize: without constants, from coarse to fine.
 
-1. Two evaluations at the start tell whether a level repeats itself. Solve the coarsest by L-BFGS.
-2. Go up: one gradient of the next level. L-BFGS goes on there and keeps its pairs; as far as half
-   of what gradients cost will pay, Lanczos on a coarser level, from that gradient, gives more.
-3. By the pairs a vector v is worth v^T H^-1 v/2: a gradient is the loss left, an increment what the
-   level before was wrong by. As the last three fall and turn, errors beyond the level cost `tail`.
-4. *done* needs increments that fall, taken anew and weighed by Lanczos on a level whose curvature
-   was not seen to mislead, or an exact finest level; a promise, that it resolves what counts.
-5. With a radius R >= |y0 - y*|, r |y - y0|^2/2 is added: that hides r R^2/8 of a quadratic loss at
-   most, r R^2/4 of any convex one, and flat directions need no accuracy (the convex theorem).
+What a run does. Two evaluations at the start tell whether a level repeats itself. Then, level by
+level from the coarsest:
+
+- SOLVE: steps of L-BFGS, which keeps its pairs from level to level;
+- when too little is left on the level for another step, decide: LOOK, that is, take increments
+  anew at this point and see the curvature of a coarser level by Lanczos; RISE, that is, ask the
+  next level; or END.
+
+Curvature is seen where it is cheap: products with a coarse Hessian, for as much as half of what
+gradients cost. The judge (`judge.py`) tells what is left on the level, and what errors beyond it
+cost. A run is *done* when both together are at most half of eps, increments were seen to fall, and
+were weighed at this very point by curvature that Lanczos saw; or when little is left on a finest
+level that is exact.
+
+Why it ends. On each level, steps stop when too little is left, when the search along a step fails,
+or when none of the last ones was better than those before. Every decision to look moves `base` up,
+or marks the point as judged; a rise moves the level up; there are finitely many of both.
+
+What the promise rests on. The estimate assumes that errors beyond go on falling as the last
+increments fell and turned, that the curvature of the levels is one curvature, and that the loss is
+nearly quadratic as far as what is left. With a radius R >= |y0 - y*|, r |y - y0|^2 / 2 is added to
+the loss: that hides r R^2 / 8 of a quadratic loss at most, r R^2 / 4 of any convex one, and
+directions flatter than r need no accuracy (the paper's convex theorem).
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from .audits import beyond
-from .bill import Bill, State
-from .hierarchy import LevelError, OutOfDomain
-from .solvers import PAIRS, Krylov, advance, curvature, dot, inverse, norm
+from . import judge, rules
+from .checkpoint import Checkpoint
+from .curvature import Curvature, Pair, Spectrum, dot, norm, spectrum_around
+from .hierarchy import Hierarchy, LevelError, OutOfDomain, positive
+from .result import Bill, Result
+from .run import Progress, Run, State, refuse
+from .solvers import advance
 
-AIM = 0.5  # of eps: the aim, as estimates are off by a factor, and the least that is told
-TIGHT, EXPENSIVE = 0.75, 8.0  # the aim where the next level costs so many times this one
-LEFT = 0.75  # of the tail: a level is left when less than this is left on it
-LAST = 0.05  # of eps: left on the coarsest and the finest; of the price: a last check against y0
-SHARE = 0.5  # of what gradients cost: for curvature before the end, which spares gradients
-PLATEAU, TELL = 6, 4  # steps: none better by a tenth than as many before, go up; gains tell
-WAIT = 5, 50  # times as many steps on the finest level, and on one that is exact: no other comes
-PRODUCTS, FLAT = 120, 0.1  # per look, for conditions of 1e4; no minimizer is 20 ways farther on
-ROUGH, LASTS = 0.02, 0.25  # of an error's square: less is not averaged, and no mean takes it away
-RIDGE = 0.5  # of eps: a bound on what a radius hides, seldom met: errors may have all the rest
-RAISED = 2.0  # times the loss if raised eigenvalues were a quarter: they can't be what judges
-MISLED = 0.5  # of a gradient: not the curvature of one function
 TINY, HUGE = 1e-140, 1e100  # entries of gradients beyond them: their squares are lost
-SLOW, ONCE = 0.95, 0.55  # of the increment before: more is no fall; less, seen once, may be luck
+
+
+def minimize(
+    h: Hierarchy,
+    y0: np.ndarray,
+    eps: float | None = None,
+    *,
+    radius: float | None = None,
+    loss: Callable[[np.ndarray], float] | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    max_cost: float | None = None,
+    progress: bool = False,
+    checkpoint=None,
+) -> Result:
+    """Go from coarse to fine until a loss of eps above the minimum; no constants are needed.
+
+    With `max_cost` in place of eps it goes as far as that pays. `radius` is a bound on
+    `|y0 - y*|`, if you have one. `result.estimate` is the loss above the minimum that is believed,
+    `result.decisions` says why, and `result.promise` is 'estimate', or 'none' where nothing could
+    be judged: fewer than three levels that differ, none of them `exact`.
+
+    `loss` is recorded along the way, uncharged; a point where it is larger than at y0 is not
+    returned. `callback(progress)` is called after every step; returning True or raising
+    StopIteration ends the run. `max_cost` ends it before the evaluation that would pass that price,
+    all resumptions counted. A level that returns nan or inf, or raises `mlgd.OutOfDomain`, makes a
+    step shorter; any other exception of it ends the run with status 'failed' and the output so
+    far. An interrupt, and an error of your callback or loss, are raised again with the result on
+    them, `error.result`. `checkpoint` is a path: the state is written there every few seconds and
+    at every ending, and a run that finds the file of its own beginning goes on from it, bit for
+    bit (after one evaluation that compares).
+
+    >>> h = Hierarchy(lambda k, y: y - 1 + 2.0**-k, cost=lambda k: 8.0**k, levels=range(8))
+    >>> run = minimize(h, np.zeros(2), eps=1e-2)
+    >>> run.status, run.promise, bool(abs(run.x - 1).max() < 0.1)
+    ('done', 'estimate', True)
+    """
+    refuse(h, loss=loss, callback=callback)
+    if eps is None and max_cost is None:
+        raise ValueError("give eps, the loss above the minimum that will do, or max_cost")
+    if radius is not None and eps is None:
+        raise ValueError("radius goes with eps: give eps, or leave it out")
+    if hasattr(eps, "stages"):
+        raise TypeError("a plan runs by itself: plan.run(h, y0); minimize takes eps, a number")
+    if eps is not None:
+        eps = positive("eps", eps)
+    if radius is not None and eps / positive("radius", radius) / radius > HUGE:
+        raise ValueError(
+            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
+            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
+        )
+    start, bill = h.point(y0), Bill(h, max_cost)
+    run = Run(bill, Climb(start), loss, callback, scale=math.inf)
+    if checkpoint is not None:
+        beginning = {
+            "set of levels": [*h.levels, h.exact],
+            "list of prices": list(bill.price.values()),
+            "eps or radius": repr((eps, radius)),
+            "start": start,
+        }
+        run.keep_in(Checkpoint(checkpoint, beginning))
+    ascent = Ascent(bill, run.state, eps or 0.0, radius or math.inf)
+    return run.go(ascent.steps(), progress)
+
+
+# --- the state ---
+
+
+class Phase(StrEnum):
+    """What a run does next."""
+
+    BEGIN = "begin"
+    SOLVE = "solve"
+    LOOK = "look"
+    RISE = "rise"
+    END = "end"
+
+
+class Decision(NamedTuple):
+    """A phase; the rank to look with, none for pairs alone; whether the end is a done run's."""
+
+    phase: Phase
+    rank: int | None = None
+    done: bool = False
+
+
+@dataclass
+class Here:
+    """What is known at the iterate, and forgotten when it moves."""
+
+    values: dict[str, np.ndarray] = field(default_factory=dict)  # gradients by rank
+    seen_by: int | None = None  # the rank whose curvature Lanczos saw here last
+    raised: bool = False  # whether raised eigenvalues, a guess, carry what counts
+    weighed: bool = False  # whether increments were taken anew and weighed here,
+    judged: bool = False  # and by Lanczos
+
+
+@dataclass
+class Increment:
+    """What a level changes at a point, and the loss that this stands for."""
+
+    change: np.ndarray
+    worth: float
 
 
 @dataclass
 class Climb(State):
+    """Where a run without constants is. Levels are told by their rank, 0 for the coarsest."""
+
+    phase: Phase = Phase.BEGIN
     start: np.ndarray | None = None
-    gradient: np.ndarray | None = None  # of the level asked, at y
-    level: int = 0  # its rank
-    pairs: list = field(default_factory=list)  # of L-BFGS and Lanczos, kept across levels
-    increments: list = field(default_factory=list)  # [vector, the loss that it is worth]
-    sizes: list = field(default_factory=list)  # of gradients, at arrival and after each step here
-    known: dict = field(default_factory=dict)  # at y: values by rank, and what Lanczos showed
+    rank: int = 0  # of the level asked
+    gradient: np.ndarray | None = None  # of that level, at y
+    pairs: list[Pair] = field(default_factory=list)  # of steps and of Lanczos, kept across levels
+    increments: list[Increment] = field(default_factory=list)  # to each level up to the one asked
+    sizes: list[float] = field(default_factory=list)  # of gradients here: at arrival, after steps
+    here: Here = field(default_factory=Here)
     base: int = 0  # the rank below which curvature was seen to mislead
-    products: int = 40  # that the last look took
-    fresh: float = 0.0  # the share of an error's square that is another one at every point
+    products: int = rules.FIRST_LOOK  # that the last look took
+    jumping: float = 0.0  # the share of an error's square that is another one at every point
     stuck: bool = False  # no step on this level helps any more
 
+    def __post_init__(self) -> None:
+        """A file holds dicts and lists."""
+        self.phase = Phase(self.phase)
+        self.pairs = [Pair(*pair) for pair in self.pairs]
+        self.increments = [made(Increment, increment) for increment in self.increments]
+        self.here = made(Here, self.here)
 
-def climb(bill: Bill, state: Climb, eps: float | None, radius: float | None) -> Iterator[None]:
-    """The steps of a run without a plan; all that must survive a step is in the state."""
-    run = Ascent(bill, state, eps or 0.0, radius or math.inf)
-    if state.gradient is None:
-        run.begin()
-        yield
-    while not state.message and run.step():  # the file of a run that has ended has one
-        yield
+    @property
+    def made_steps(self) -> int:
+        """On this level."""
+        return len(self.sizes) - 1
+
+    @property
+    def way(self) -> np.ndarray:
+        return self.y - self.start
+
+
+def made(kind: type, given):
+    return given if isinstance(given, kind) else kind(**given)
 
 
 class Ascent:
     """One run: what its state means, and what to do next."""
 
     def __init__(self, bill: Bill, state: Climb, eps: float, radius: float):
-        self.bill, self.s, self.radius = bill, state, radius
-        self.hides = RIDGE * eps if radius < math.inf else 0.0
-        self.eps, self.ridge = eps - self.hides, 8 * self.hides / radius / radius
-        self.levels, self.top = bill.h.levels, len(bill.h.levels) - 1
-        self.ends = self.top if bill.h.exact or not self.top else None  # nothing lies beyond it
+        self.bill = bill
+        self.s = state
+        self.curvature = Curvature(state.pairs)
+        self.radius = radius
+        self.hidden = rules.HIDDEN_BY_RADIUS * eps if radius < math.inf else 0.0
+        self.ridge = 8 * self.hidden / radius / radius
+        self.eps = eps - self.hidden
+        self.levels = bill.h.levels
+        self.top = len(self.levels) - 1
+        self.exact = self.top if bill.h.exact or not self.top else None  # nothing lies beyond it
         self.price = [bill.price[k] for k in self.levels]
-        self.expensive = [b >= EXPENSIVE * a for a, b in pairwise(self.price)] + [False]  # the next
-        self.aims = [max(self.eps * (TIGHT if e else AIM), self.hides) for e in self.expensive]
+        # whether the level after each is expensive beside it
+        self.expensive = [b >= rules.EXPENSIVE * a for a, b in pairwise(self.price)] + [False]
 
-    def value(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray:
-        """The level of rank i at x, and with a radius the pull of the start."""
-        return self.bill.value(self.levels[i], x, purpose) + self.ridge * (x - self.s.start)
+    def steps(self) -> Iterator[None]:
+        """The steps of a run; all that must survive a step is in the state."""
+        if self.s.phase == Phase.BEGIN:
+            self.begin()
+            yield
+        while self.s.phase != Phase.END:  # the file of a run that has ended has that phase
+            self.step()
+            if self.s.phase != Phase.END:
+                yield
 
-    def tried(self, i: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
+    def step(self) -> None:
+        """A step on this level while it has something to say, else what is decided."""
+        if not (self.s.stuck or self.is_solved()):
+            self.s.phase = Phase.SOLVE
+            self.solve()
+            return
+        decision = self.decide()
+        if decision.phase == Phase.LOOK:
+            self.weigh(decision.rank)
+        elif decision.phase == Phase.RISE:
+            self.rise()
+        else:
+            self.end(decision.done)
+        self.s.phase = decision.phase  # last: a step that something ended is made again
+
+    # --- gradients ---
+
+    def value(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray:
+        """A level at x, and with a radius the pull of the start."""
+        pull = self.ridge * (x - self.s.start)
+        return self.bill.value(self.levels[rank], x, purpose) + pull
+
+    def tried(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
         """The same, or None where the level has no value: a trial went too far."""
         try:
-            value = self.value(i, x, purpose)
+            value = self.value(rank, x, purpose)
         except OutOfDomain as outside:
-            if not any(said.startswith(f"level {outside.level} ") for said in self.s.decisions):
+            named = f"level {outside.level} "
+            if not any(said.startswith(named) for said in self.s.decisions):
                 self.s.decide(f"{outside}: steps stop short of there")
             return None
         return value if np.abs(value).max() < HUGE else None
 
-    def at(self, i: int, purpose: str = "gradients") -> np.ndarray:
-        """The level of rank i at y, bought once."""
-        if str(i) not in self.s.known:
-            self.s.known[str(i)] = self.value(i, self.s.y, purpose)
-        return self.s.known[str(i)]
+    def at(self, rank: int, purpose: str = "gradients") -> np.ndarray:
+        """A level at y, bought once."""
+        values = self.s.here.values
+        if str(rank) not in values:
+            values[str(rank)] = self.value(rank, self.s.y, purpose)
+        return values[str(rank)]
 
     def move(self, x: np.ndarray, g: np.ndarray, **known: np.ndarray) -> None:
+        """Stand at x, where the level asked has the gradient g."""
         x.flags.writeable = False
-        self.s.y, self.s.gradient, self.s.known = x, g, {str(self.s.level): g} | known
+        self.s.y = x
+        self.s.gradient = g
+        self.s.here = Here({str(self.s.rank): g} | known)
 
-    def affordable(self) -> int | None:
-        """The finest rank below whose products cost no more than curvature may."""
-        s, spent = self.s, self.bill.paid["cost_by_purpose"].get("curvature", 0.0)
-        limit = SHARE * (self.bill.total - spent) - spent
-        fits = [j for j in range(s.base, s.level) if s.products * self.price[j] <= limit]
-        return max(fits, default=None) if norm(s.y - s.start) else None
+    # --- what the judge says ---
 
-    def look(self, v: np.ndarray, j: int) -> None:
-        """Lanczos from v on the level of rank j at y, kept as pairs below those of steps here."""
-        s, rng = self.s, np.random.default_rng(self.s.step)
-        at, far = self.at(j, "curvature"), 2 * norm(self.s.y - self.s.start) or 1.0
-        found = curvature(lambda z: self.tried(j, z, "curvature"), s.y, at, v, far, PRODUCTS, rng)
-        s.products = found.nodes.size + 6
-        drift = self.drift(j, found) if j < s.level else 0.0
-        floor = max(found.unresolved, 2 * drift, FLAT * norm(v) / far)
-        bent = [np.maximum(found.nodes, f) for f in (floor, floor / 4)]
-        s.known["raised"] = found.weights @ (1 / bent[1] - RAISED / bent[0]) > 0
-        place = max(len(s.pairs) - (0 if s.fresh else len(s.sizes) - 1), 0)
-        s.pairs[place:place] = found.pairs(max(floor, self.ridge), v.shape)
-        del s.pairs[:-PAIRS]
-        before = norm(s.increments[max(j - 1, 0)][0])
-        share = (found.jump / before) ** 2 * (5 if j else 1.25) if before else 0.0  # of j's error
-        s.fresh, s.known["rank"] = min(share, 1 - LASTS) if share > ROUGH else 0.0, j
-
-    def drift(self, j: int, found: Krylov) -> float:
-        """What the curvature of rank j is off by: half of what it changed, where it is flattest."""
-        s, i, flattest = self.s, max(j, self.s.base + 1), found.ritz[0].reshape(self.s.y.shape)
-        low, high = (self.tried(m, s.y + found.t * flattest, "curvature") for m in (i - 1, i))
-        if low is None or high is None:
-            return 0.0
-        gap = high - self.at(i, "curvature") - low + self.at(i - 1, "curvature")
-        return abs(dot(gap, flattest)) / found.t / 2
+    def fall(self) -> judge.Fall:
+        return judge.falling([d.change for d in self.s.increments], self.s.jumping)
 
     def worth(self, v: np.ndarray) -> float:
-        """The loss that a gradient v means by the pairs; without the ridge."""
-        step = inverse(self.s.pairs, v) if self.s.pairs else 0 * v
-        if not (gain := dot(v, step)) > 0:  # pairs of a flat region: rounding ate it
-            return math.inf if norm(v) else 0.0
-        return max(gain - self.ridge * dot(step, step), 0.0) / 2
-
-    def falls(self) -> tuple[float, float]:
-        """By what increments may go on falling, luck apart, and their cosine (one alone: 1)."""
-        last = [d for d, _ in self.s.increments[-3:] if norm(d)]
-        ratios = [min(norm(b) / norm(a), SLOW) for a, b in pairwise(last)] or [ONCE]
-        r = max(math.prod(ratios) ** (1 / len(ratios)), ONCE / len(ratios))
-        cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)] or [1.0]
-        return r, -r / (1 + r * r) if self.s.fresh else sum(cosines) / len(cosines)
+        return self.curvature.worth(v, self.ridge)
 
     def tail(self) -> float:
-        """What lasting errors of the level asked cost, the most that three increments say."""
+        """What lasting errors of the level asked cost."""
         s = self.s
-        if s.level == self.ends:
+        if s.rank == self.exact:
             return 0.0
-        if not s.level or not s.increments[-1][0].any():  # twice: it may be exact
-            return math.inf if s.level < 2 or s.increments[-2][0].any() else 0.0
-        r, cosine = self.falls()
-        last = [w * r ** (2 * n) for n, (_, w) in enumerate(reversed(s.increments[-3:]))]
-        return (1 - s.fresh) * max(last) * beyond(r, cosine) ** 2
+        if s.rank == 0:
+            return math.inf
+        if not s.increments[-1].change.any():  # twice: the level may be exact
+            return math.inf if s.rank < 2 or s.increments[-2].change.any() else 0.0
+        return judge.tail([d.worth for d in s.increments], self.fall(), s.jumping)
 
-    def now(self) -> float:
+    def left(self) -> float:
         """The loss left by the level asked: by the pairs, or gains of steps if these say more."""
-        s, steps, left = self.s, len(self.s.sizes) - 1, self.worth(self.s.gradient)
-        if "rank" in s.known or steps < TELL or not s.gradient.any():
-            jumps = s.fresh * self.tail() / (1 - s.fresh) if s.fresh and steps else 0.0
-            return max(left - jumps, 0.0)  # jumps are seen here, and averaged over the steps
-        gains, n = [product / 2 for *_, product in s.pairs[-steps:]], max(2, steps // 4)
-        late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
-        return max(left, late * (late / max(early - late, late / 9, 1e-300)))
+        s = self.s
+        by_pairs = self.worth(s.gradient)
+        was_seen = s.here.seen_by is not None
+        if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
+            # errors that jump are seen in this gradient, and averaged over the steps
+            jumps = 0.0
+            if s.jumping and s.made_steps:
+                jumps = s.jumping * self.tail() / (1 - s.jumping)
+            return max(by_pairs - jumps, 0.0)
+        gains = [pair.product / 2 for pair in s.pairs[-s.made_steps :]]
+        return max(by_pairs, judge.extrapolated(gains))
 
-    def whole(self) -> float:
-        """What is left and the tail, and what both cost together as errors keep their direction."""
-        s, now, tail = self.s, self.now(), self.tail()
-        if not (0 < now * tail < math.inf):
-            return now + tail
-        r, cosine = self.falls()
-        both = beyond(r, cosine) * dot(inverse(s.pairs, s.gradient), s.increments[-1][0])
-        return now + tail + max(cosine, 0.0) * max(both, 0.0)
+    def believed(self) -> float:
+        """The loss above the minimum: left, tail, and what both cost together."""
+        left, tail = self.left(), self.tail()
+        if not (0 < left * tail < math.inf):
+            return left + tail
+        step = self.curvature.solve(self.s.gradient)
+        return left + tail + judge.together(self.fall(), step, self.s.increments[-1].change)
+
+    def aim(self) -> float:
+        """What must be believed for *done* on this level."""
+        laxer = self.expensive[self.s.rank]
+        share = rules.AIM_BELOW_EXPENSIVE if laxer else rules.AIM
+        return max(self.eps * share, self.hidden)
+
+    def is_solved(self) -> bool:
+        """Whether too little is left here for another step; the coarsest level waits for gains."""
+        s, left, tail = self.s, self.left(), self.tail()
+        if s.rank == 0:
+            return s.made_steps >= rules.GAINS_TELL and left <= rules.COARSEST_SOLVED * self.eps
+        if tail <= self.aim():
+            return self.believed() <= self.aim()
+        if s.rank < self.top:
+            return left < rules.LEVEL_SOLVED * tail
+        return left < rules.FINEST_SOLVED * (self.eps or tail)
+
+    # --- BEGIN ---
 
     def begin(self) -> None:
         """The first gradient, twice, and what the next level changes there."""
-        s, k = self.s, self.levels[0]
-        s.start, s.gradient = s.y, self.bill.value(k, s.y, "gradients")
-        if (largest := np.abs(s.gradient).max()) and not TINY < largest < HUGE:
+        s = self.s
+        s.start = s.y
+        s.gradient = self.bill.value(self.levels[0], s.y, "gradients")
+        largest = np.abs(s.gradient).max()
+        if largest and not TINY < largest < HUGE:
             raise ValueError(
-                f"the gradient of level {k} at the start is of size {largest:.1g}, whose square is "
-                "no ordinary float: choose another unit of the loss (or of the point)"
+                f"the gradient of level {self.levels[0]} at the start is of size {largest:.1g}, "
+                "whose square is no ordinary float: choose another unit of the loss (or of the "
+                "point)"
             )
-        again, size = self.bill.value(k, s.y.copy(), "gradients"), norm(s.gradient)
-        if (apart := norm(again - s.gradient)) > self.bill.h.repeats * size:
+        self.check_that_it_repeats()
+        s.sizes = [norm(s.gradient)]
+        s.here = Here({"0": s.gradient})
+        next_level = self.tried(1, s.y) if self.top else None
+        change = 0 * s.gradient if next_level is None else next_level - s.gradient
+        s.increments = [Increment(change, math.inf)]
+        s.phase = Phase.SOLVE
+
+    def check_that_it_repeats(self) -> None:
+        """Whether the coarsest level answers the same, asked twice."""
+        k, once = self.levels[0], self.s.gradient
+        again = self.bill.value(k, self.s.y.copy(), "gradients")
+        apart, size = norm(again - once), norm(once)
+        if apart > self.bill.h.repeats * size:
             share = f"{apart / size:.1g}" if size else "all"
             raise LevelError(
                 f"level {k} differs from call to call, by {share} of its size: freeze the random "
                 "numbers, or, where it is rounding, give the hierarchy a larger repeats",
                 k,
             )
-        s.sizes, s.known = [norm(s.gradient)], {"0": s.gradient}
-        there = self.tried(1, s.y) if self.top else None
-        s.increments = [[0 * s.gradient if there is None else there - s.gradient, math.inf]]
 
-    def solved(self) -> bool:
-        """Whether too little is left here for another step; the coarsest level waits for gains."""
-        s, now, tail, aim = self.s, self.now(), self.tail(), self.aims[self.s.level]
-        if not s.level:
-            return len(s.sizes) > TELL and now <= LAST * self.eps
-        if tail <= aim:
-            return self.whole() <= aim
-        return now < (LEFT * tail if s.level < self.top else LAST * (self.eps or tail))
+    # --- SOLVE ---
 
-    def step(self) -> bool:
-        """One step while this level has something to say, else decide; whether the run goes on."""
-        s, i, n = self.s, self.s.level, len(self.s.sizes)
-        if s.stuck or self.solved():
-            return self.decide()
-        j = s.known.get("rank", i)
-        if s.fresh and self.tail():  # the mean of n steps: what jumps falls as 1/n
-            x = s.y - inverse(s.pairs, s.gradient) / n
-            g = self.tried(i, x) if n == 1 or (n < 2 * PLATEAU and self.expensive[i]) else None
-        else:
-            x, g = advance(lambda z: self.tried(i, z), s.y, s.gradient, s.pairs) or (s.y, None)
-        s.stuck = g is None
-        if g is not None:
-            self.move(x, g)
-            s.sizes.append(norm(g))
-            few = PLATEAU * (1 if i < self.top else WAIT[i == self.ends])
-            s.stuck = n >= 2 * few and min(s.sizes[-few:]) > 0.9 * min(s.sizes[-2 * few : -few])
-            if norm(g) and s.base <= j < i and s.products * self.price[j] <= self.price[i]:
-                with suppress(OutOfDomain):
-                    self.look(s.gradient, j)
-            s.estimate = self.whole()
+    def solve(self) -> None:
+        """One step on this level."""
+        s = self.s
+        seen_by = s.rank if s.here.seen_by is None else s.here.seen_by
+        found = self.averaging_step() if s.jumping and self.tail() else self.newton_step()
+        s.stuck = found is None
+        if found is None:
+            return
+        self.move(*found)
+        s.sizes.append(norm(s.gradient))
+        s.stuck = judge.stands_still(s.sizes, self.patience())
+        cheap = s.products * self.price[seen_by] <= self.price[s.rank]
+        if norm(s.gradient) and s.base <= seen_by < s.rank and cheap:
+            self.look_if_there_is_a_value(s.gradient, seen_by)
+        s.estimate = self.believed()
+
+    def newton_step(self) -> tuple[np.ndarray, np.ndarray] | None:
+        s = self.s
+        return advance(lambda z: self.tried(s.rank, z), s.y, s.gradient, self.curvature)
+
+    def averaging_step(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The n-th of steps that fall as 1/n: their mean averages errors that jump."""
+        s, n = self.s, len(self.s.sizes)
+        more = n < 2 * rules.PLATEAU and self.expensive[s.rank]
+        x = s.y - self.curvature.solve(s.gradient) / n
+        there = self.tried(s.rank, x) if n == 1 or more else None
+        return None if there is None else (x, there)
+
+    def patience(self) -> int:
+        """Steps that may bring nothing before a level is given up."""
+        if self.s.rank < self.top:
+            return rules.PLATEAU
+        if self.s.rank == self.exact:
+            return rules.PLATEAU * rules.WAIT_ON_EXACT
+        return rules.PLATEAU * rules.WAIT_ON_FINEST
+
+    # --- LOOK: curvature, and increments at this point ---
+
+    def affordable(self) -> int | None:
+        """The finest rank below whose products cost no more than curvature may."""
+        s = self.s
+        spent = self.bill.price_of("curvature")
+        limit = rules.CURVATURE_SHARE * (self.bill.total - spent) - spent
+        fits = [j for j in range(s.base, s.rank) if s.products * self.price[j] <= limit]
+        if not fits or not norm(s.way):
+            return None
+        return max(fits)
+
+    def look_if_there_is_a_value(self, v: np.ndarray, rank: int) -> bool:
+        try:
+            self.look(v, rank)
+        except OutOfDomain:  # nothing around y has one
+            return False
         return True
 
-    def decide(self) -> bool:
-        """One remainder: stop, go up, or say by how much eps is missed."""
-        s, i, last = self.s, self.s.level, self.s.level == self.top
-        s.estimate = math.inf if norm(s.y - s.start) > 2 * self.radius else self.whole()
-        fell = i > 1 and norm(s.increments[i - 1][0]) <= SLOW * norm(s.increments[i - 2][0])
-        falls = fell or i == self.ends
-        done = falls and s.estimate <= self.aims[i]
-        blind = done and s.estimate > 0 and not s.known.get("judged")
-        finer = s.known["rank"] + 1 if done and s.known.get("raised") else i + 1
-        if s.base < finer <= i and s.products * self.price[finer] <= self.bill.total:
-            s.base = finer
-            return self.view(finer)
-        if i and (blind or ((done or last or self.expensive[i]) and "judged" not in s.known)):
-            j = self.affordable() if blind or self.expensive[i] else None
-            return self.view(s.base if blind and j is None else j)
-        over = done or last or (i > 1 and not s.pairs)  # nothing curves up
-        return self.end("done" if done or not self.eps else "missed", falls) if over else self.up()
+    def look(self, v: np.ndarray, rank: int) -> None:
+        """Lanczos from v on a level at y, kept as pairs below those of steps made here."""
+        s = self.s
+        at = self.at(rank, "curvature")
+        far = 2 * norm(s.way) or 1.0
+        seen = spectrum_around(
+            lambda z: self.tried(rank, z, "curvature"),
+            s.y,
+            at,
+            v,
+            longest=far,
+            most=rules.PRODUCTS,
+            rng=np.random.default_rng(s.step),
+        )
+        s.products = seen.nodes.size + rules.PROBES
+        drift = self.drift(rank, seen) if rank < s.rank else 0.0
+        floor = max(seen.unresolved, 2 * drift, rules.FLATTEST * norm(v) / far)
+        if_lower = seen.inverse_weight(rules.RAISED_SHARE * floor)
+        s.here.raised = if_lower > rules.RAISED_MATTERS * seen.inverse_weight(floor)
+        steps_on_top = 0 if s.jumping else s.made_steps
+        place = max(len(s.pairs) - steps_on_top, 0)
+        self.curvature.insert(seen.pairs(max(floor, self.ridge), v.shape), place)
+        before = norm(s.increments[max(rank - 1, 0)].change)
+        s.jumping = judge.jumping_share(seen.jump, before, coarsest=rank == 0)
+        s.here.seen_by = rank
 
-    def up(self) -> bool:
-        """One gradient of the next level, at y or nearer to the start where it has none."""
-        s, i, x = self.s, self.s.level + 1, self.s.y
-        while (there := self.tried(i, x)) is None and norm(x - s.start):
-            x = (s.start + x) / 2 if norm(x - s.start) > norm(s.y - s.start) / 99 else s.start
-        known, s.level = {str(i - 1): s.gradient} if x is s.y else {}, i
-        self.move(x, self.value(i, x) if there is None else there, **known)
-        if i == 1 and norm(self.at(1) - self.at(0) - s.increments[0][0]) > MISLED * s.sizes[0]:
-            s.base = 1  # increments at both ends of the way tell what curvatures differ by
-        s.sizes = [norm(s.gradient)]
-        return self.view(self.affordable(), arrived=True)
+    def drift(self, rank: int, seen: Spectrum) -> float:
+        """What the curvature of a level is off by: half of what it changed, where it is flattest.
 
-    def view(self, j: int | None, arrived: bool = False) -> bool:
-        """What lies beyond, and what is left, by the curvature of rank j or by pairs alone."""
-        s, i, before = self.s, self.s.level, max(self.s.level - (1 if arrived else 3), 0)
-        s.stuck = s.stuck and len(s.sizes) > PLATEAU
+        The change is that of the step to this level, from the one before.
+        """
+        s = self.s
+        upper = max(rank, s.base + 1)
+        flattest = seen.vectors[0].reshape(s.y.shape)
+        x = s.y + seen.spacing * flattest
+        low, high = (self.tried(j, x, "curvature") for j in (upper - 1, upper))
+        if low is None or high is None:
+            return 0.0
+        change = high - self.at(upper, "curvature") - low + self.at(upper - 1, "curvature")
+        return abs(dot(change, flattest)) / seen.spacing / 2
+
+    def weigh(self, rank: int | None, arrived: bool = False) -> None:
+        """What lies beyond, and what is left, by the curvature of a level or by pairs alone.
+
+        On arrival one increment is known; later the last three are taken anew, at this point.
+        """
+        s = self.s
+        first = max(s.rank - (1 if arrived else 3), 0)
+        s.stuck = s.stuck and len(s.sizes) > rules.PLATEAU
         try:
-            s.increments[before:] = [[self.at(k + 1) - self.at(k), 0.0] for k in range(before, i)]
+            s.increments[first:] = self.taken_anew(first)
         except OutOfDomain:  # a coarser level has no value here
             if arrived:
                 raise
-        g, d = s.gradient, s.increments[-1][0]
-        v = g if arrived or i == self.ends else g + d * beyond(*self.falls())
-        judged = j is not None
-        if judged and norm(v):
-            try:
-                self.look(v, j)
-            except OutOfDomain:  # nothing around y has a value: a finer level may
-                s.base, judged = min(j + 1, i), j == i
-        s.known |= {"judged": judged} if j is not None or not arrived else {}
-        for n, pair in enumerate(s.increments):  # worths are compared at one point
-            pair[1] = self.worth(pair[0]) if n >= before else 0.0
-        by = f"Lanczos on level {self.levels[j]}" if s.known.get("rank", -1) == j else "pairs"
-        k, rest = self.levels[s.level], f"errors beyond it cost {self.tail():.2g}, by {by}"
-        s.decide(f"level {k} is asked: {self.now():.2g} is left, {rest}")
-        return True
+        by_lanczos = rank is not None
+        if by_lanczos:
+            v = s.gradient
+            if not arrived and s.rank != self.exact:
+                v = v + s.increments[-1].change * self.fall().beyond
+            if norm(v) and not self.look_if_there_is_a_value(v, rank):
+                s.base = min(rank + 1, s.rank)  # a finer level may have one
+                by_lanczos = rank == s.rank
+        if rank is not None or not arrived:
+            s.here.weighed = True
+            s.here.judged = by_lanczos
+        for n, increment in enumerate(s.increments):  # worths are compared at one point
+            increment.worth = self.worth(increment.change) if n >= first else 0.0
+        self.tell(rank)
 
-    def end(self, status: str, falls: bool) -> bool:
+    def taken_anew(self, first: int) -> list[Increment]:
+        """The increments from that rank on, at y."""
+        return [Increment(self.at(j + 1) - self.at(j), 0.0) for j in range(first, self.s.rank)]
+
+    def tell(self, rank: int | None) -> None:
+        s = self.s
+        seen = rank is not None and s.here.seen_by == rank
+        by = f"Lanczos on level {self.levels[rank]}" if seen else "pairs"
+        k, left, tail = self.levels[s.rank], self.left(), self.tail()
+        s.decide(
+            f"level {k} is asked: {left:.2g} is left, errors beyond it cost {tail:.2g}, by {by}"
+        )
+
+    # --- RISE ---
+
+    def rise(self) -> None:
+        """One gradient of the next level, at y or nearer to the start where it has none."""
+        s = self.s
+        rank, x = s.rank + 1, s.y
+        there = self.tried(rank, x)
+        while there is None and norm(x - s.start):
+            on_the_way = norm(x - s.start) > norm(s.way) / 99  # halved seven times, then y0
+            x = (s.start + x) / 2 if on_the_way else s.start
+            there = self.tried(rank, x)
+        known = {str(rank - 1): s.gradient} if x is s.y else {}
+        s.rank = rank
+        self.move(x, self.value(rank, x) if there is None else there, **known)
+        if rank == 1:
+            # increments at both ends of the way tell what the two curvatures differ by
+            turned = norm(self.at(1) - self.at(0) - s.increments[0].change)
+            if turned > rules.MISLEADS * s.sizes[0]:
+                s.base = 1
+        s.sizes = [norm(s.gradient)]
+        self.weigh(self.affordable(), arrived=True)
+
+    # --- what to do when this level has nothing more to say ---
+
+    def decide(self) -> Decision:
+        """One remainder: stop, look closer, go up, or say by how much eps is missed."""
+        s, last = self.s, self.s.rank == self.top
+        too_far = norm(s.way) > 2 * self.radius
+        s.estimate = math.inf if too_far else self.believed()
+        done = self.falls() and s.estimate <= self.aim()
+
+        closer = self.closer_look(done)
+        if closer is not None:
+            s.base = closer
+            return Decision(Phase.LOOK, closer)
+
+        blind = done and s.estimate > 0 and not s.here.judged
+        counts = done or last or self.expensive[s.rank]
+        if s.rank and (blind or (counts and not s.here.weighed)):
+            worth_a_look = blind or self.expensive[s.rank]
+            rank = self.affordable() if worth_a_look else None
+            if blind and rank is None:
+                rank = s.base
+            return Decision(Phase.LOOK, rank)
+
+        nothing_curves_up = s.rank > 1 and not s.pairs
+        if done or last or nothing_curves_up:
+            return Decision(Phase.END, done=done or not self.eps)
+        return Decision(Phase.RISE)
+
+    def falls(self) -> bool:
+        """Whether increments were seen to fall, or nothing lies beyond."""
+        i, increments = self.s.rank, self.s.increments
+        if i == self.exact:
+            return True
+        return i > 1 and judge.fell(increments[i - 2].change, increments[i - 1].change)
+
+    def closer_look(self, done: bool) -> int | None:
+        """A finer rank to see the curvature of, where *done* hangs on eigenvalues that were raised.
+
+        It must cost no more than all that was paid.
+        """
+        s = self.s
+        if not (done and s.here.raised):
+            return None
+        finer = s.here.seen_by + 1
+        cheap = finer <= s.rank and s.products * self.price[finer] <= self.bill.total
+        return finer if s.base < finer and cheap else None
+
+    # --- END ---
+
+    def end(self, done: bool) -> None:
         """Say what was reached and what that rests on; not at a point that is worse than y0."""
-        s, k, moved = self.s, self.levels[self.s.level], self.s.y - self.s.start
-        if moved.any() and (status == "missed" or self.price[s.level] <= LAST * self.bill.total):
-            g, half = (self.tried(s.level, s.start + t * moved) for t in (0.0, 0.5))
-            if not (g is None or half is None) and dot(g + 4 * half + s.gradient, moved) > 0:
-                s.message = f"level {k} judges the point reached worse than the start, which is y"
-                s.estimate, s.status = math.nan, "missed"
-                self.move(s.start, g)
-                return False
-        doubts = {  # the first that holds
-            "no gradient at the start, maybe a minimizer": not (moved.any() or s.gradient.any()),
-            "the way is longer than twice the radius": norm(moved) > 2 * self.radius,
-            "nothing curves upwards: no minimizer is in sight, or a sign is wrong": not s.pairs,
-            "levels repeat one another": not all(d.any() for d, _ in s.increments[: s.level][-2:]),
-            "what counts curves too little to be told": s.known.get("raised", False),
-            "increments were not seen to fall": not (falls and (self.top or self.bill.h.exact)),
-        }
-        doubt = next((f"; nothing is promised: {why}" for why, true in doubts.items() if true), "")
-        s.status, s.estimate = status, s.estimate + self.hides
-        s.promise = "none" if doubt or status == "missed" or not self.eps else "estimate"
-        if status == "done" and s.promise == "none":
-            s.status = "ended"
-        s.message = f"judged on level {k}, {self.believed()}{doubt}"
-        return False
+        s, k = self.s, self.levels[self.s.rank]
+        start = self.start_if_better(done)
+        if start is not None:
+            s.message = f"level {k} judges the point reached worse than the start, which is y"
+            s.estimate = math.nan
+            s.status = "missed"
+            self.move(s.start, start)
+            return
+        doubt = self.doubt()
+        s.estimate += self.hidden
+        if done and not doubt and self.eps:
+            s.status, s.promise = "done", "estimate"
+        else:
+            s.status = "ended" if done else "missed"
+        why = f"; nothing is promised: {doubt}" if doubt else ""
+        s.message = f"judged on level {k}, {self.claimed()}{why}"
 
-    def believed(self) -> str:
+    def start_if_better(self, done: bool) -> np.ndarray | None:
+        """The gradient at the start, if that is judged better than y.
+
+        Simpson's rule along the straight way, by three gradients: it cannot see every hill. Where
+        the run is done it is asked only if it is cheap.
+        """
+        s, way = self.s, self.s.way
+        cheap = self.price[s.rank] <= rules.LAST_CHECK * self.bill.total
+        if not way.any() or (done and not cheap):
+            return None
+        first, half = (self.tried(s.rank, s.start + t * way) for t in (0.0, 0.5))
+        if first is None or half is None:
+            return None
+        return first if dot(first + 4 * half + s.gradient, way) > 0 else None
+
+    def doubt(self) -> str:
+        """Why nothing may be promised, if so: the first that holds."""
+        s = self.s
+        if not (s.way.any() or s.gradient.any()):
+            return "no gradient at the start, maybe a minimizer"
+        if norm(s.way) > 2 * self.radius:
+            return "the way is longer than twice the radius"
+        if not s.pairs:
+            return "nothing curves upwards: no minimizer is in sight, or a sign is wrong"
+        if not all(d.change.any() for d in s.increments[: s.rank][-2:]):
+            return "levels repeat one another"
+        if s.here.raised:
+            return "what counts curves too little to be told"
+        if not (self.falls() and (self.top or self.bill.h.exact)):
+            return "increments were not seen to fall"
+        return ""
+
+    def claimed(self) -> str:
         """The loss that is believed, and what is claimed of it."""
-        s, eps = self.s, self.eps + self.hides
+        s, eps = self.s, self.eps + self.hidden
         if math.isfinite(s.estimate):
             said = f"the loss is about {s.estimate:.2g} above the minimum"
         else:
             said = "nothing can be told of the loss"
         if s.status == "missed":
             said += f", and eps = {eps:g} may not be met"
-        elif s.promise != "none":
+        if s.promise != "none":
             said += f", and at most {eps:g} is claimed"
-            if self.hides:
-                said += f", if a minimizer is within {self.radius:g} of the start"
+        if s.promise != "none" and self.hidden:
+            said += f", if a minimizer is within {self.radius:g} of the start"
         return said

@@ -1,9 +1,4 @@
-"""minimize: from a hierarchy and a starting point to a result.
-
-A method is a state and a generator that makes the steps: all that must survive a step is in the
-state, so that a run that was killed goes on from the state of its last file. Plans run averaged
-descent or similar triangles; without a plan `climb` goes from coarse to fine.
-"""
+"""How a plan runs: the steps of averaged descent and of similar triangles."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,23 +7,21 @@ from functools import partial
 
 import numpy as np
 
-from .bill import Bill, Result, State
-from .checkpoint import Progress, Run
-from .climb import HUGE, Climb, climb
-from .hierarchy import Hierarchy, function, ladder, positive
+from .checkpoint import Checkpoint
+from .hierarchy import Hierarchy, positive
 from .plans import METHODS, Plan
+from .result import Bill, Result
+from .run import Progress, Run, State, refuse
 from .telescope import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many steps at once
+LESS_ACCURATE = 1.001  # times a plan's accuracy: levels that declare more are others
 
 
-def minimize(
+def run(
+    plan: Plan,
     h: Hierarchy,
     y0: np.ndarray,
-    plan: Plan | None = None,
-    *,
-    eps: float | None = None,
-    radius: float | None = None,
     rng=None,
     loss: Callable[[np.ndarray], float] | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -36,81 +29,32 @@ def minimize(
     progress: bool = False,
     checkpoint=None,
 ) -> Result:
-    """Run a plan; or, without one, go from coarse to fine until a loss of eps above the minimum.
-
-    Without a plan no constants are needed, and with `max_cost` in place of eps it goes as far as
-    that pays. `radius` is a bound on `|y0 - y*|`, if you have one. `result.estimate` is the loss
-    that is believed, `result.decisions` says why, and `result.promise` is 'estimate', or 'none'
-    where nothing could be judged: fewer than three levels that differ, none of them `exact`.
-
-    `loss` is recorded along the way (at about 200 steps of a plan), uncharged.
-    `callback(progress)` is called after every step; returning True or raising StopIteration ends
-    the run. `max_cost` ends it before the evaluation that would pass that price. A level that
-    fails ends it with status 'failed' and the output so far; an interrupt, and an error of your
-    callback or loss, are raised again with the result on them, `error.result`. `checkpoint` is a
-    path: the state is written there every few seconds, and a run that finds the file of its own
-    beginning goes on from it, bit for bit (after one evaluation, not charged, that compares).
-
-    >>> from mlgd import Problem, plan
-    >>> from mlgd.examples import biased
-    >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
-    >>> p = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
-    >>> run = minimize(h, np.zeros(2), p, rng=0)
-    >>> run.status, run.nit, bool(abs(run.x - 1).max() < 0.1)
-    ('done', 256, True)
-    """
-    refuse(h, plan, loss=loss, callback=callback)
-    if plan is not None and eps is not None:
-        raise ValueError("give a plan (its eps is in it) or eps, not both")
-    if plan is None and eps is None and max_cost is None:
-        raise ValueError("give a plan (its eps is in it), eps or max_cost; got none of them")
-    if radius is not None and eps is None:
-        raise ValueError("radius goes with eps, in a run without a plan: give eps, or leave it out")
-    eps = None if eps is None else positive("eps", eps)
-    if radius is not None and eps / positive("radius", radius) / radius > HUGE:
-        raise ValueError(
-            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
-            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
-        )
+    """Make the steps of a plan; `Plan.run` says what the arguments are."""
+    refuse(h, loss=loss, callback=callback)
+    complete(plan)
+    rests_on(plan, h)
     start, bill = h.point(y0), Bill(h, max_cost)
-    seeded = rng is not None and plan is not None  # without a plan no coin is thrown
+    telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
+    bill.accuracy |= plan.accuracies or {}
+    own = zip(h.levels, h.accuracies(), strict=True) if h.declared else ()
+    if any(a > LESS_ACCURATE * bill.accuracy[k] for k, a in own):
+        raise ValueError("these levels declare less accuracy than the plan's: plan on them")
+    seeded = rng is not None
     rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
-    if plan is None:
-        run = Run(bill, Climb(start), loss, callback, scale=math.inf)
-    else:
-        complete(plan)
-        resting(plan, h)
-        telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
-        bill.accuracy |= plan.accuracies or {}
-        own = zip(h.levels, h.accuracies(), strict=True) if h.declared else ()
-        if any(a > 1.001 * bill.accuracy[k] for k, a in own):
-            raise ValueError("these levels declare less accuracy than the plan's: plan on them")
-        state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
-        run = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
+    state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
+    course = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
     if checkpoint is not None:
-        chosen = plan and (plan.method, plan.eta, plan.stages, plan.growth, plan.window)
         beginning = {
             "set of levels": [*h.levels, h.exact],
             "list of prices": list(bill.price.values()),
-            "plan, eps or radius": repr((chosen, eps, radius)),
+            "plan": repr((plan.method, plan.eta, plan.stages, plan.growth, plan.window)),
             "start": start,
             "seed": repr(coins) if seeded else None,
         }
-        run.resume(checkpoint, beginning)
-    if plan is None:
-        return run.go(climb(bill, run.state, eps, radius), progress)
-    return run.go(run.state.steps(bill, plan, telescopes, rng), progress, total=plan.steps)
-
-
-def refuse(h: Hierarchy, plan: Plan | None = None, **functions: Callable | None) -> None:
-    """The sentences for arguments that can't be what was meant; nothing was evaluated yet."""
-    ladder(h)
-    if not isinstance(plan, Plan | None):
-        raise TypeError(f"plan must come from mlgd.plan; got a value of type {type(plan).__name__}")
-    for name, given in functions.items():
-        if given is not None:
-            function(f"{name}({'progress' if name == 'callback' else 'y'})", given)
+        course.keep_in(Checkpoint(checkpoint, beginning))
+    steps = course.state.steps(bill, plan, telescopes, rng)
+    return course.go(steps, progress, total=plan.steps)
 
 
 def complete(plan: Plan) -> None:
@@ -130,7 +74,7 @@ def complete(plan: Plan) -> None:
     positive("the plan's eta", plan.eta)
 
 
-def resting(plan: Plan, h: Hierarchy) -> None:
+def rests_on(plan: Plan, h: Hierarchy) -> None:
     """Refuse a promise on levels that declare nothing, unless the plan brings measured ones."""
     measured = plan.promise == "estimate" and plan.accuracies is not None
     if plan.promise != "none" and not measured:

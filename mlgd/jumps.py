@@ -13,10 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from .bill import Bill, Result, State
-from .checkpoint import Run
-from .descent import refuse
 from .hierarchy import Hierarchy, by_level, positive
+from .result import Bill, Result
+from .run import Run, State, refuse
 
 BLOCK = 1024  # events are drawn and thinned about this many at a time
 SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much

@@ -5,13 +5,19 @@ own, on=h or on=report, steps, levels and probabilities are chosen by price.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, dyadic, ladder, positive
 from .telescope import Telescope, regime
+
+if TYPE_CHECKING:
+    from .result import Result
+    from .run import Progress
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 SHARES = np.r_[0.0, 0.05:0.9:0.05]  # of mu that Young's inequality gives to the bias; 0: part (a)
@@ -153,6 +159,40 @@ class Plan:
             return Telescope(h, stage.probabilities)
         least = min(1.0, 4 * self.problem.beta * self.eta) if self.method != "accelerated" else 1.0
         return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma, least)
+
+    def run(
+        self,
+        h: Hierarchy,
+        y0: np.ndarray,
+        rng=None,
+        *,
+        loss: Callable[[np.ndarray], float] | None = None,
+        callback: "Callable[[Progress], bool | None] | None" = None,
+        max_cost: float | None = None,
+        progress: bool = False,
+        checkpoint=None,
+    ) -> "Result":
+        """Make the steps of this plan on a hierarchy.
+
+        `rng` is whatever numpy.random.default_rng takes: the same seed gives the same run. `loss`
+        is recorded at about 200 steps, uncharged; a point where it is larger than at y0 is not
+        returned. `callback(progress)` is called after every step; returning True or raising
+        StopIteration ends the run. `max_cost` ends it before the evaluation that would pass that
+        price, all resumptions counted. A level that fails ends it with status 'failed' and the
+        output so far; an interrupt, and an error of your callback or loss, are raised again with
+        the result on them, `error.result`. `checkpoint` is a path: the state is written there every
+        few seconds and at every ending, and a run that finds the file of its own beginning goes on
+        from it, bit for bit (after one evaluation that compares).
+
+        >>> from mlgd.examples import biased
+        >>> h = biased(lambda y: y - 1, gamma=3, c=1, levels=range(1, 8))
+        >>> result = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25).run(h, np.zeros(2), rng=0)
+        >>> result.status, result.nit, bool(abs(result.x - 1).max() < 0.1)
+        ('done', 256, True)
+        """
+        from .descent import run  # here, because it needs this module
+
+        return run(self, h, y0, rng, loss, callback, max_cost, progress, checkpoint)
 
     def __str__(self) -> str:
         price = f"{self.expected_cost:.4g}   never above {self.cost_bound:.4g}"
