@@ -5,18 +5,15 @@ from importlib import import_module
 __version__ = "0.3.0"
 
 _HOMES = {  # each name is read from its module when it is first used: `import mlgd` costs nothing
-    "Adversary": "adversary",
     "Hierarchy": "hierarchy",
     "LevelError": "hierarchy",
     "Plan": "plans",
     "Problem": "plans",
     "Result": "bill",
-    "Schedule": "jumps",
     "Telescope": "telescope",
     "audit": "audits",
     "compare": "plans",
     "constants": "solvers",
-    "flow": "jumps",
     "minimize": "descent",
     "plan": "plans",
 }

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd import Adversary, Hierarchy, LevelError, Problem, Telescope, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, Telescope, minimize, plan
+from mlgd.adversary import Adversary
 
 
 @st.composite

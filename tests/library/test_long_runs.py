@@ -17,8 +17,9 @@ import pytest
 from kills import killed
 from long_run import bits, loss, setting
 
-from mlgd import Hierarchy, LevelError, Problem, checkpoint, flow, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, checkpoint, minimize, plan
 from mlgd.examples import biased
+from mlgd.flow import flow
 
 SCRIPT = Path(long_run.__file__)
 

@@ -11,21 +11,20 @@ import numpy as np
 import pytest
 
 from mlgd import (
-    Adversary,
     Hierarchy,
     Plan,
     Problem,
-    Schedule,
     Telescope,
     audit,
     compare,
     constants,
-    flow,
     minimize,
     plan,
 )
+from mlgd.adversary import Adversary
 from mlgd.bill import Bill
 from mlgd.examples import HeatSource, biased
+from mlgd.flow import Schedule, flow
 
 paid: list[int] = []
 
