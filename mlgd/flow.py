@@ -20,9 +20,12 @@ from .bill import Bill, Result, State
 from .checkpoint import Run
 from .hierarchy import Hierarchy, by_level, function, ladder, positive
 
-BLOCK = 1024  # candidates for an event are drawn about this many at a time: a bound on memory
-SLACK = 1 + 1e-6  # a rate's bound is taken just inside a piece; thinning undoes what is too much
-NODES = 16  # of Gauss's rule on a stretch: exact to rounding for the exponentials of a schedule
+# candidates for an event are drawn about this many at a time: a bound on memory
+BLOCK = 1024
+# a rate's bound is taken just inside a piece; thinning undoes what is too much
+SLACK = 1 + 1e-6
+# of Gauss's rule on a stretch: exact to rounding for the exponentials of a schedule
+NODES = 16
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Schedule:
             rates = self.rates(start + half * (1 + nodes))
             bounded = rates <= self._bounds(start, end)[:, None]
             if not (bounded & (rates >= 0)).all():
-                raise ValueError("rates must be non-negative, monotone between breaks: add breaks")
+                needed = "rates must be non-negative, monotone between breaks"
+                raise ValueError(f"{needed}: add breaks")
             total += half * float(values @ rates @ weights)
         return total
 
@@ -67,7 +71,8 @@ class Schedule:
             return
         for start, end in self.stretches(horizon):
             expected = self._bounds(start, end).sum() * (end - start)
-            for low, high in _pieces(start, end, 1 + int(expected / BLOCK)):
+            number = 1 + int(expected / BLOCK)
+            for low, high in _pieces(start, end, number):
                 yield from self._fired(low, high, rng)
 
     def _fired(self, low: float, high: float, rng) -> Iterator[tuple[float, int, float]]:
@@ -80,7 +85,8 @@ class Schedule:
         total = np.cumsum(bound)
         number = rng.poisson(total[-1] * (high - low))
         times = np.sort(rng.uniform(low, high, number))
-        level = np.searchsorted(total, rng.random(number) * total[-1], side="right")
+        which = rng.random(number) * total[-1]
+        level = np.searchsorted(total, which, side="right")
         rate = self.rates(times)[level, np.arange(number)]
         kept = rng.random(number) * bound[level] < rate
         times = times[kept].tolist()
@@ -97,7 +103,11 @@ class Schedule:
 def constant(rates: Mapping[int, float]) -> Schedule:
     """The schedule whose rates, {level: rate}, stay as they are."""
     column = np.array([*rates.values()])[:, None]
-    return Schedule(lambda times: np.repeat(column, np.size(times), axis=1), tuple(rates))
+
+    def repeated(times: np.ndarray) -> np.ndarray:
+        return np.repeat(column, np.size(times), axis=1)
+
+    return Schedule(repeated, tuple(rates))
 
 
 def _pieces(start: float, end: float, number: int) -> Iterator[tuple[float, float]]:
@@ -122,8 +132,8 @@ class Flow(State):
     def output(self) -> np.ndarray:
         return self.mean.copy()
 
-    def steps(self, bill: Bill, schedule: Schedule, horizon: float, rng) -> Iterator[None]:
-        """Fire, event by event."""
+    def steps(self, bill: Bill, schedule: Schedule, horizon: float, rng):
+        """Fire, event by event: a generator, as every method's steps are."""
         weight = schedule.weight
         pairs = [bill.h.pair(k) for k in schedule.levels]
         for time, level, rate in schedule.events(horizon, rng):
@@ -135,7 +145,8 @@ class Flow(State):
             yield
         if horizon:
             self.mean = self.averaged(horizon, weight)
-        self.message = f"flowed for {horizon:g} units of time: nothing is promised of one run"
+        flowed = f"flowed for {horizon:g} units of time"
+        self.message = f"{flowed}: nothing is promised of one run"
 
     def averaged(self, now: float, weight: float) -> np.ndarray:
         """The average of the path from 0 to now, exact: y has stood still since the last event."""
@@ -181,5 +192,7 @@ def flow(
     start = h.point(y0)
     events = schedule.integral(np.ones(len(schedule.levels)), horizon)
     positive("the number of events, rates times horizon,", events, zero=True)
-    run = Run(bill, Flow(start, mean=start), loss, steps=events)
-    return run.go(run.state.steps(bill, schedule, horizon, np.random.default_rng(rng)))
+    rng = np.random.default_rng(rng)
+    state = Flow(start, mean=start)
+    run = Run(bill, state, loss, steps=events)
+    return run.go(state.steps(bill, schedule, horizon, rng))
