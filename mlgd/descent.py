@@ -15,7 +15,7 @@ import numpy as np
 from .bill import Bill, Result, State
 from .checkpoint import Progress, Run
 from .climb import Climb, climb
-from .hierarchy import Hierarchy, dyadic, function, ladder, positive
+from .hierarchy import Hierarchy, function, ladder, positive
 from .plans import Plan
 from .telescope import Telescope
 
@@ -76,7 +76,7 @@ def minimize(
     else:
         telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
         bill.accuracy |= plan.accuracies or {}
-        own = () if h.accuracy is dyadic else zip(h.levels, h.accuracies(), strict=True)
+        own = zip(h.levels, h.accuracies(), strict=True) if h.declared else ()
         if any(a > 1.001 * bill.accuracy[k] for k, a in own):
             raise ValueError("these levels declare less accuracy than the plan's: plan on them")
         state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)

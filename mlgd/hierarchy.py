@@ -33,6 +33,11 @@ def dyadic(k: int) -> float:
     return 2.0 ** min(-k, 1023)  # and no overflow
 
 
+def assumed(k: int) -> float:
+    """What is worked with where no accuracy was declared: 2^-k too, and it proves nothing."""
+    return dyadic(k)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Hierarchy:
     """A gradient at several accuracies: `evaluate(k, y)` is A_k(y), `cost` the price of one.
@@ -60,7 +65,7 @@ class Hierarchy:
 
     def __post_init__(self):
         function("evaluate(k, y), the gradient at level k", self.evaluate)
-        accuracy = dyadic if self.accuracy is None else self.accuracy
+        accuracy = assumed if self.accuracy is None else self.accuracy
         vars(self).update(levels=_integers(self.levels), accuracy=accuracy, exact=bool(self.exact))
         if not callable(self.cost):
             prices = by_level("price", self.cost, self.levels, every=True)
@@ -68,14 +73,21 @@ class Hierarchy:
         function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
         for k in self.levels:
             positive(f"the price of level {k}", self.cost(k))
-        if self.accuracy is not dyadic:
+        if self.declared:
             self.accuracies()  # what was declared is checked now; 2^-k only where a plan asks
 
+    @property
+    def declared(self) -> bool:
+        """Whether accuracies were given: what nobody declared proves nothing."""
+        return self.accuracy is not assumed
+
     def __repr__(self) -> str:
-        first, last, assumed = self.levels[0], self.levels[-1], self.accuracy is dyadic
+        first, last = self.levels[0], self.levels[-1]
         levels = self.levels if len(self.levels) <= 5 else (*self.levels[:3], "...", last)
         ends = [f"{f(first):.3g} to {f(last):.3g}" for f in (self.cost, self.accuracy)]
-        accuracy = ("assumed: 2^-k" if assumed else ends[1]) + ", the finest exact" * self.exact
+        accuracy = (
+            ends[1] if self.declared else "assumed: 2^-k"
+        ) + ", the finest exact" * self.exact
         said = f"levels {' '.join(map(str, levels))}, price {ends[0]}, accuracy {accuracy}"
         return f"{type(self).__name__}({said})"
 
@@ -90,8 +102,11 @@ class Hierarchy:
 
     def accuracies(self) -> np.ndarray:
         """The accuracy of every level, positive and never growing; zero where it is exact."""
-        given = self.accuracy is not dyadic
-        name = "accuracy" if given else "accuracy (assumed 2^-k: give accuracy=, or plan on audit)"
+        name = (
+            "accuracy"
+            if self.declared
+            else "accuracy (assumed 2^-k: give accuracy=, or plan on audit)"
+        )
         each = [positive(f"the {name} of level {k}", self.accuracy(k)) for k in self.levels]
         found = np.array(each)
         if (grown := np.flatnonzero(np.diff(found) > 1e-12 * found[:-1])).size:

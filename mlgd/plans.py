@@ -6,6 +6,7 @@ own, on=h or on=report, steps, levels and probabilities are chosen by price.
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -15,6 +16,11 @@ from .telescope import Telescope, regime
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 SHARES = np.r_[0.0, 0.05:0.9:0.05]  # of mu that Young's inequality gives to the bias; 0: part (a)
+
+
+def price(gamma: float, c: float, k: int) -> float:
+    """What the paper's Assumption 1 charges for level k."""
+    return (c * 2.0**k) ** gamma
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,7 @@ class Problem:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
         finest = math.ceil(-math.log2(positive("delta", delta) * (1 + 1e-12)))
         levels = range(self.first, max(self.first, finest) + 1)
-        return Hierarchy(lambda k, y: None, lambda k: (self.c * 2.0**k) ** self.gamma, levels)
+        return Hierarchy(lambda k, y: None, partial(price, self.gamma, self.c), levels, dyadic)
 
 
 @dataclass(frozen=True)
