@@ -1,5 +1,9 @@
 """The adversary keeps the promises of Theorem 2: its class, its blindness, its meter."""
 
+import copy as copies
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -102,6 +106,21 @@ def test_the_meter_charges_every_query_and_nothing_else():
     telescope = Telescope.for_accuracy(a, delta=a.delta / 8, sigma=2 * a.delta, gamma=2.0)
     rng = np.random.default_rng(0)
     assert sum(telescope.draw(a.start, rng).cost for _ in range(50)) == pytest.approx(a.spent)
+
+
+def test_a_copy_is_the_same_shop_with_its_own_meter():
+    a = Adversary(0.01, 1.0, 1.0, 2.0, 1.0, mu=0.5)
+    k = a.blind_below
+    seen = a.evaluate(k, a.start)
+    for copy in (pickle.loads(pickle.dumps(a)), copies.deepcopy(a)):
+        assert copy.spent == a.spent == a.cost(k)
+        np.testing.assert_array_equal(copy.evaluate(k, a.start), seen)
+        assert (copy.spent, a.spent) == (2 * a.cost(k), a.cost(k))
+    other = replace(a, sign=-1)
+    assert (other.spent, other.eps, other.levels) == (0.0, a.eps, a.levels)
+    assert other.evaluate(k, a.start)[0] == -seen[0]
+    with pytest.raises(ValueError, match="init=False"):
+        replace(a, levels=range(3))
 
 
 def test_the_edges_of_the_range_are_accepted():
