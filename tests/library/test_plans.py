@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from mlgd import Hierarchy, Plan, Problem, Telescope, audit, compare, minimize, plan
 from mlgd.examples import biased
+from mlgd.hierarchy import dyadic
+from mlgd.plans import Stage
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 positive = st.floats(-3.0, 3.0).map(lambda x: 10.0**x)
@@ -300,6 +302,27 @@ def test_a_plan_by_hand_promises_nothing():
     run = minimize(h, START, bill, rng=0)
     assert (run.steps, run.promise, bill.averaging) == (50, "none", "tail")
     assert Plan.by_hand(Telescope(h, [1.0]), 0.5, 3).averaging == "uniform"
+
+
+def test_a_plan_made_by_hand_of_little_says_what_it_is():
+    bare = Plan(method="x", eta=0.1, stages=())
+    assert "x: 0 steps of 0.1" in str(bare)
+    assert math.isnan(bare.delta)
+    assert math.isnan(bare.sigma)
+    bare = replace(bare, stages=(Stage(3, 0.1, 0.1),))
+    with pytest.raises(ValueError, match="without probabilities needs the plan's problem"):
+        bare.telescope(LADDERS["dyadic"], bare.stages[0])
+
+
+def test_what_nobody_declared_is_not_planned_on_and_what_was_measured_is_an_estimate():
+    """Levels three units off each other, and no accuracy given: once a 'proved' run, 24 above."""
+    h = Hierarchy(lambda k, y: y + 4 + 2.0**-k, lambda k: 8.0**k, range(12))
+    problem = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
+    for method in METHODS[:3]:
+        with pytest.raises(ValueError, match="declares none: nothing undeclared can be proved"):
+            plan(problem, 0.1, method, on=h)
+    assert plan(problem, 0.1, on=replace(h, accuracy=dyadic)).promise == "proved"
+    assert plan(problem, 0.1, on=audit(h, [np.ones(1), np.zeros(1)])).promise == "estimate"
 
 
 # --- comparison ---

@@ -25,6 +25,7 @@ from mlgd.adversary import Adversary
 from mlgd.bill import Bill
 from mlgd.examples import HeatSource, biased
 from mlgd.flow import Schedule, flow
+from mlgd.hierarchy import dyadic
 
 paid: list[int] = []
 
@@ -40,6 +41,7 @@ def price(k):
 
 GOOD = {"evaluate": evaluate, "cost": price, "levels": range(1, 7)}
 H = Hierarchy(**GOOD)
+SURE = Hierarchy(**GOOD, accuracy=dyadic)
 Y = np.ones(3)
 ROUGH = Hierarchy(evaluate, price, range(1, 7), lambda k: 1.0)
 MESH = Hierarchy(evaluate, lambda k: k**3.0, [16, 128, 2048])  # fine until accuracies are asked for
@@ -104,7 +106,12 @@ ROWS = [
     (made(levels=[1.5, 2.7]), r"levels must be increasing integers, .* got \[1.5, 2.7\]"),
     (made(levels=[2, 1]), r"levels must be increasing integers, .* got \[2, 1\]"),
     (lambda: MESH.level_for(0.1), r"accuracy \(assumed 2\^-k: give .* level 2048 must be positive"),
-    (lambda: plan(PROBLEM, 0.1, on=MESH), "of level 2048 must be positive and finite; got 0.0"),
+    (lambda: plan(PROBLEM, 0.1, on=MESH), "accuracies, and .* declares none: nothing undeclared"),
+    (lambda: plan(PROBLEM, 0.1, on=H), r"can be proved. Give it accuracy= \(accuracy=dyadic, from"),
+    (
+        lambda: compare(PROBLEM, 0.1, on=H),
+        r"or plan on audit\(h, points\), whose report is",
+    ),
     (lambda: H.value(9, Y), "level 9 is not one of 1..6"),
     (lambda: H.value("2", Y), "level '2' is not one of 1..6"),
     (lambda: H.level_for("small"), "delta must be positive and finite; got 'small'"),
@@ -180,14 +187,17 @@ ROWS = [
     (lambda: Problem(1, 1, 3, 1), "positional argument"),
     (planned(problem=REPORT), r"plan needs a Problem.* report.problem\(beta=, d0=.* got Audit"),
     (planned(method="magic"), r"method must be one of \('multilevel', .* got 'magic'"),
-    (planned(on=H, eta=3.0), r"eta must be at most 1/\(4 beta\) and d0\^2/eps, 0.25; got 3"),
+    (planned(on=SURE, eta=3.0), r"eta must be at most 1/\(4 beta\) and d0\^2/eps, 0.25; got 3"),
     (planned(eps=8.0, eta=0.6, problem=FLATTER), r"d0\^2/eps, 0.5; got 0.6"),
     (planned(method="scheduled"), "the scheduled method needs strong convexity"),
     (planned(eta="big"), "eta must be positive and finite; got 'big'"),
     (planned(on=3), "a Hierarchy is needed; got a value of type int"),
-    (planned(on=H, eps=1e-9), "1e-09 is out of reach on this ladder: .* add finer levels or ask"),
+    (
+        planned(on=SURE, eps=1e-9),
+        "1e-09 is out of reach on this ladder: .* add finer levels or ask",
+    ),
     (lambda: compare(REPORT, 0.1), "plan needs a Problem.* got Audit"),
-    (lambda: compare(PROBLEM, 1e-9, on=H), "accuracy .* is needed and the finest level offers"),
+    (lambda: compare(PROBLEM, 1e-9, on=SURE), "accuracy .* is needed and the finest level offers"),
     (telescope([]), r"a probability for each level used is needed, .*; got \[\]"),
     (telescope([1.0] * 9), r"\{level: probability\} or a list, of the first levels \(1, 2"),
     (telescope([1.0, 0.0]), "the probability of level 2 must be positive and finite; got 0.0"),
@@ -202,7 +212,7 @@ ROWS = [
     (lambda: Telescope.for_accuracy(H, 0.5, math.inf, 3.0), "sigma must be non-negative and fin"),
     (lambda: Telescope.for_accuracy(H, 0.5, 1.0, 3.0, 2.0), r"must lie in \[0, 1\]; got 2.0"),
     (lambda: Telescope(H, [1.0]).draw(1j * Y), POINT),
-    (run(h=ROUGH, how=plan(PROBLEM, 0.25, on=H)), "declare less accuracy than the plan's"),
+    (run(h=ROUGH, how=plan(PROBLEM, 0.25, on=SURE)), "declare less accuracy than the plan's"),
     (jump(rates=Schedule(lambda t: 10 - 20 * t[None], (1,))), "rates must be non-negative"),
     (jump(rates=Schedule(lambda t: 1 + 9 * np.sin(3 * t[None]), (1,))), "monotone between breaks"),
     (lambda: Adversary.start.fill(1.0), "read-only"),
@@ -237,6 +247,7 @@ def resumed(x):
 
 
 NINE, TRUTH = by_hand(telescope=Telescope(H, [1.0]), eta=1.0)(), ([Y[:1]], lambda y: y)
+FINE = plan(PROBLEM, 1, on=SURE)
 KNOWN = replace(NINE, problem=PROBLEM)  # the distance to a minimizer
 BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not 1.05 of it
     (1e-12, lambda x: made(accuracy=lambda k: (1 + x) ** k)()),
@@ -249,7 +260,10 @@ BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not
     (1e-14, lambda x: agree(lambda k: 1 + k * x, 1e-300)),
     (1e-9, lambda x: audit(off(lambda k: 2.0**-k * (1 + x)), *TRUTH).warnings == ()),
     (1e-9, lambda x: audit(off(lambda k: 2.0 ** -(k + x)), *TRUTH).problem(beta=1, d0=1).first < 2),
-    (1e-3, lambda x: run(h=off(price, lambda k: 2.0**-k * (1 + x)), how=plan(PROBLEM, 1, on=H))()),
+    (
+        1e-3,
+        lambda x: run(h=off(price, lambda k: 2.0**-k * (1 + x)), how=plan(PROBLEM, 1, on=SURE))(),
+    ),
     (1e-6, resumed),
     (2e8, lambda x: minimize(off(lambda k: x), Y[:1], NINE).status == "done"),
     (2e8, lambda x: minimize(off(lambda k: x), 9 * Y[:1], KNOWN).status == "done"),
