@@ -291,7 +291,7 @@ class Ascent:
                 jumps = s.jumping * self.tail() / (1 - s.jumping)
             return max(by_pairs - jumps, 0.0)
         gains = [pair.product / 2 for pair in s.pairs[-s.made_steps :]]
-        return max(by_pairs, judge.extrapolated(gains))
+        return max(by_pairs, judge.extrapolated(gains, s.made_steps))
 
     def believed(self) -> float:
         """The loss above the minimum: left, tail, and what both cost together."""
@@ -487,10 +487,9 @@ class Ascent:
         s = self.s
         seen = rank is not None and s.here.seen_by == rank
         by = f"Lanczos on level {self.levels[rank]}" if seen else "pairs"
-        k, left, tail = self.levels[s.rank], self.left(), self.tail()
-        s.decide(
-            f"level {k} is asked: {left:.2g} is left, errors beyond it cost {tail:.2g}, by {by}"
-        )
+        k = self.levels[s.rank]
+        costs = f"{self.left():.2g} is left, errors beyond it cost {self.tail():.2g}"
+        s.decide(f"level {k} is asked: {costs}, by {by}")
 
     # --- RISE ---
 

@@ -167,7 +167,7 @@ def lanczos(
 
 
 def _ritz(square: np.ndarray, basis: np.ndarray, length: float) -> tuple[Spectrum, np.ndarray]:
-    """Eigenvalues of the part that was seen, their weights in v, the noise; and the turn to them."""
+    """Eigenvalues of the part that was seen, their weights in v, the noise; and the turn there."""
     n = len(square)
     nodes, turn = np.linalg.eigh((square + square.T) / 2)
     noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))

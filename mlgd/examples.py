@@ -1,15 +1,24 @@
-"""Ready-made hierarchies: the worst case of the proofs, and the heat source of the whole book."""
+"""Ready-made hierarchies: the worst case of the proofs, and the book's running example.
 
-from collections.abc import Callable, Sequence
+`biased` is what the paper's Assumption 1 allows at its worst: every level is as wrong as it may be.
+`HeatSource` is an inverse problem with a partial differential equation; every chapter runs on it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from .hierarchy import Hierarchy, dyadic, function, positive
-from .plans import Problem
+from .plans import Problem, price
 
 
 def biased(
-    gradient: Callable, gamma: float, c: float, levels: Sequence[int], alternate: bool = False
+    gradient: Callable,
+    gamma: float,
+    c: float,
+    levels: Sequence[int],
+    alternate: bool = False,
 ) -> Hierarchy:
     """The worst case of the paper's Assumption 1: level k is off by 2^-k along the diagonal.
 
@@ -20,13 +29,23 @@ def biased(
     (array([0.5]), array([0.125]))
     """
     function("gradient(y), exact", gradient)
-    gamma, c = positive("gamma", gamma), positive("c", c)
+    gamma = positive("gamma", gamma)
+    c = positive("c", c)
+    return Hierarchy(
+        evaluate=partial(_off_diagonal, gradient, alternate),
+        cost=partial(price, gamma, c),
+        levels=levels,
+        accuracy=dyadic,
+    )
 
-    def evaluate(k, y):
-        g, sign = gradient(y), -1.0 if alternate and k % 2 else 1.0
-        return g + sign * 2.0**-k / np.sqrt(np.size(g))
 
-    return Hierarchy(evaluate, lambda k: (c * 2.0**k) ** gamma, levels, dyadic)
+def _off_diagonal(gradient: Callable, alternate: bool, k: int, y: np.ndarray):
+    """The gradient, off by 2^-k; a function of the module, so that hierarchies can be pickled."""
+    exact = gradient(y)
+    sign = 1.0
+    if alternate and k % 2:
+        sign = -1.0
+    return exact + sign * 2.0**-k / np.sqrt(np.size(exact))
 
 
 class HeatSource:
@@ -47,35 +66,46 @@ class HeatSource:
 
     CENTRES = np.array([0.2, 0.4, 0.6, 0.8])  # of the bumps, along each axis
     WIDTH = 0.12
+    TRUTH = (1, 1, 1.0), (1, 2, 0.6), (2, 3, 0.8)  # row, column, strength
+    NOISE = 1e-3  # of the readings, relative to the largest
     SENSORS = np.arange(1, 8) / 8  # on the grid of every level from 3 on
     END = 0.1  # of the time interval; the sensors read at half of it and at its end
     ALPHA = 2e-5  # of the regularization
-    MODES = 400  # sine modes along each axis; beyond them bumps of this width hold nothing
+    MODES = 400  # sine modes along each axis; beyond them the bumps hold nothing
 
     def __init__(self, levels: Sequence[int] = range(3, 14)):
         if min(levels) < 3:
-            raise ValueError(f"sensors lie on the grids of levels 3 and finer; got {min(levels)}")
-        exact, truth = self._map(None), np.zeros((4, 4))
-        truth[1, 1], truth[1, 2], truth[2, 3] = 1.0, 0.6, 0.8
-        clean = exact @ truth.ravel()
-        noise = np.random.default_rng(0).standard_normal(clean.size)
-        self.data = clean + 1e-3 * np.abs(clean).max() * noise
+            needed = "sensors lie on the grids of levels 3 and finer"
+            raise ValueError(f"{needed}; got {min(levels)}")
+        forward = self._map(None)
+        self.data = self._readings(forward)
         self.start = np.zeros(16)
-        self.hessian, self.offset = self._normal(exact)
+        self.hessian, self.offset = self._normal(forward)
         self.minimizer = np.linalg.solve(self.hessian, self.offset)
-        self.mu, self.beta = np.linalg.eigvalsh(self.hessian)[[0, -1]].tolist()
-        self.d0 = float(np.linalg.norm(self.minimizer - self.start))
-        tables = {k: self._normal(self._map(k)) for k in levels}
-        self.errors = {k: self._error(*table) for k, table in tables.items()}
+        spectrum = np.linalg.eigvalsh(self.hessian).tolist()
+        self.mu = spectrum[0]
+        self.beta = spectrum[-1]
+        distance = np.linalg.norm(self.minimizer - self.start)
+        self.d0 = float(distance)
         self.eps = 0.01 * self.loss(self.start)  # the target of every chapter
-        evaluate = lambda k, q: tables[k][0] @ q - tables[k][1]  # noqa: E731
+
+        self._tables = {}
+        self.errors = {}
+        for k in levels:
+            hessian, offset = self._normal(self._map(k))
+            self._tables[k] = hessian, offset
+            self.errors[k] = self._error(hessian, offset)
         prices = [7 * 8.0**k for k in levels]
-        self.hierarchy = Hierarchy(evaluate, prices, levels, self.errors.__getitem__)
+        accuracy = self.errors.__getitem__
+        self.hierarchy = Hierarchy(self._evaluate, prices, levels, accuracy)
 
     @property
-    def problem(self):
+    def problem(self) -> Problem:
         """What a plan needs; c from the level whose price lies highest above the law of prices."""
-        c = max(e * self.hierarchy.cost(k) ** (1 / 3) for k, e in self.errors.items())
+        prefactors = []  # price = (c/error)^gamma, gamma = 3
+        for k, error in self.errors.items():
+            prefactors.append(error * self.hierarchy.cost(k) ** (1 / 3))
+        c = max(prefactors)
         return Problem(beta=self.beta, mu=self.mu, d0=self.d0, gamma=3.0, c=c)
 
     def gradient(self, q: np.ndarray) -> np.ndarray:
@@ -84,32 +114,76 @@ class HeatSource:
 
     def loss(self, q: np.ndarray) -> float:
         """The loss above its minimum, without discretization: it judges runs."""
-        e = q - self.minimizer
-        return float(e @ self.hessian @ e) / 2
+        away = q - self.minimizer
+        return float(away @ self.hessian @ away) / 2
+
+    def _evaluate(self, k: int, q: np.ndarray) -> np.ndarray:
+        """The gradient at level k, from its table."""
+        hessian, offset = self._tables[k]
+        return hessian @ q - offset
+
+    def _readings(self, forward: np.ndarray) -> np.ndarray:
+        """What the sensors read of the true sources, and noise of a fixed seed."""
+        truth = np.zeros((4, 4))
+        for row, column, strength in self.TRUTH:
+            truth[row, column] = strength
+        clean = forward @ truth.ravel()
+        noise = np.random.default_rng(0).standard_normal(clean.size)
+        largest = np.abs(clean).max()
+        return clean + self.NOISE * largest * noise
 
     def _normal(self, forward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A level's gradient is its first matrix times q, minus its second."""
-        return forward.T @ forward + self.ALPHA * np.eye(16), forward.T @ self.data
+        """The normal equations: a level's gradient is the matrix times q, minus the vector."""
+        hessian = forward.T @ forward + self.ALPHA * np.eye(16)
+        return hessian, forward.T @ self.data
 
     def _error(self, hessian: np.ndarray, offset: np.ndarray) -> float:
-        """The largest error of a level within 2 d0 of the minimizer."""
-        there = (hessian - self.hessian) @ self.minimizer - (offset - self.offset)
-        change = np.linalg.norm(hessian - self.hessian, 2)
+        """The largest error of a level within 2 d0 of the minimizer: it is affine in q."""
+        bent = hessian - self.hessian
+        there = bent @ self.minimizer - (offset - self.offset)
+        change = np.linalg.norm(bent, 2)
         return float(np.linalg.norm(there) + 2 * self.d0 * change)
 
     def _map(self, k: int | None) -> np.ndarray:
         """From strengths to readings, by the sine modes; k = None: without discretization."""
-        n = 4 * self.MODES if k is None else 2**k
-        j = np.arange(1, min(n - 1, self.MODES) + 1)
+        n = 4 * self.MODES if k is None else 2**k  # intervals a side
+        highest = min(n - 1, self.MODES)
+        mode = np.arange(1, highest + 1)
+        line = self._bumps(n, mode)
+        sources = np.einsum("ai,bj->abij", line, line)
+        sources = sources.reshape(16, mode.size, mode.size)
+        sensor = np.sin(np.pi * np.outer(self.SENSORS, mode))
+        readings = []
+        for excited in self._excited(k, n, mode):
+            field = sources * excited
+            read = sensor @ field @ sensor.T
+            readings.append(read.reshape(16, -1).T)
+        return np.concatenate(readings)
+
+    def _bumps(self, n: int, mode: np.ndarray) -> np.ndarray:
+        """The sine coefficients of the bumps along one axis, from n intervals."""
         x = np.arange(1, n) / n
-        bumps = np.exp(-((self.CENTRES[:, None] - x) ** 2) / (2 * self.WIDTH**2))
-        bumps = 2 / n * bumps @ np.sin(np.pi * np.outer(x, j))
-        line = (np.pi * j) ** 2 if k is None else 4 * n**2 * np.sin(np.pi * j / (2 * n)) ** 2
-        rate, sensor = line[:, None] + line, np.sin(np.pi * np.outer(self.SENSORS, j))
+        away = self.CENTRES[:, None] - x
+        bumps = np.exp(-(away**2) / (2 * self.WIDTH**2))
+        sines = np.sin(np.pi * np.outer(x, mode))
+        return 2 / n * bumps @ sines
+
+    def _excited(self, k: int | None, n: int, mode: np.ndarray) -> Iterator[np.ndarray]:
+        """How far a source drives each pair of modes, at half of the time and at the end.
+
+        Minus the Laplacian has the eigenvalue `rate`; a source that is constant in time drives the
+        mode to (1 - left)/rate, where `left` is what a temperature would have kept of itself.
+        """
         if k is None:
-            left = [np.exp(-rate * self.END * part) for part in (0.5, 1.0)]
-        else:
-            left = [(1 + rate * self.END / n) ** -float(m) for m in (n // 2, n)]
-        fields = np.einsum("ai,bj->abij", bumps, bumps).reshape(16, j.size, j.size)
-        reached = [sensor @ (fields * ((1 - decayed) / rate)) @ sensor.T for decayed in left]
-        return np.concatenate([readings.reshape(16, -1).T for readings in reached])
+            line = (np.pi * mode) ** 2
+        else:  # second differences
+            angle = np.pi * mode / (2 * n)
+            line = 4 * n**2 * np.sin(angle) ** 2
+        rate = line[:, None] + line
+        for halves in (1, 2):
+            if k is None:
+                left = np.exp(-rate * self.END * (halves / 2))
+            else:  # implicit Euler: n steps to the end
+                growth = 1 + rate * self.END / n
+                left = growth ** -float(halves * n // 2)
+            yield (1 - left) / rate

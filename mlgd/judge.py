@@ -81,12 +81,13 @@ def tail(worths: Sequence[float], fall: Fall, jumping: float) -> float:
     return (1 - jumping) * max(aged) * fall.beyond**2
 
 
-def extrapolated(gains: Sequence[float]) -> float:
+def extrapolated(gains: Sequence[float], steps: int) -> float:
     """What further steps would gain, if gains go on falling as they did from quarter to quarter.
 
-    A geometric series: late r / (1 - r) with r = late / early, at most 0.9.
+    A geometric series: late r / (1 - r) with r = late / early, at most 0.9. `steps` were made; the
+    gains of the first ones may have been forgotten.
     """
-    n = max(2, len(gains) // 4)
+    n = max(2, steps // 4)
     late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
     lost = max(early - late, late / 9, 1e-300)
     return late * (late / lost)

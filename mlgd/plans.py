@@ -1,26 +1,49 @@
 """What is known before a run, a Problem, and what is run and what it costs, a Plan.
 
-On the ladder that a Problem assumes, a plan has the constants of the theorems; on a ladder of your
-own, on=h or on=report, steps, levels and probabilities are chosen by price.
+`plan` makes a Plan of a Problem and a target, in one of two ways:
+
+- on the ladder that the problem assumes, a plan has the constants of the theorems
+  (`formulas.prescribed`: the paper's Theorem 1 and Proposition 2, and similar triangles);
+- on a ladder of your own, on=h or on=report, each stage has the cheapest telescope for its bias and
+  noise (`_staged`), and for 'multilevel' and 'fixed' bias, noise and number of steps are themselves
+  chosen by price (`_searched`), within the inequalities that prove Theorem 1.
+
+`compare` does so for every method.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, dyadic, ladder, positive
-from .telescope import Telescope, regime
+from .telescope import Telescope, regime, within_floats
 
 if TYPE_CHECKING:
     from .result import Result
     from .run import Progress
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
-SHARES = np.r_[0.0, 0.05:0.9:0.05]  # of mu that Young's inequality gives to the bias; 0: part (a)
+# of mu: what Young's inequality may give to the bias
+SHARES = np.arange(0.05, 0.9, 0.05)
+# numbers of steps tried on a ladder, in equal ratios up to MOST_STEPS d0^2/(eta eps);
+# the paper's Theorem 1(a) makes 4 d0^2/(eta eps)
+TRIED = 1000
+MOST_STEPS = 64
+# levels whose accuracy 2^-k a float holds
+LEVELS = range(-1023, 1075)
+
+
+def price(gamma: float, c: float, k: int) -> float:
+    """What the paper's Assumption 1 charges for level k."""
+    try:
+        return (c * 2.0**k) ** gamma
+    except OverflowError:
+        return math.inf  # which a Hierarchy refuses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +62,53 @@ class Problem:
     c: float
     mu: float = 0.0
     first: int | None = None
-    measured: bool = field(default=False, repr=False)  # some of it: plans are estimates
+    # whether some of it was measured: then plans are estimates
+    measured: bool = field(default=False, repr=False)
 
     def __post_init__(self):
-        scale = {name: positive(name, getattr(self, name)) for name in ("beta", "d0", "gamma", "c")}
-        vars(self).update(scale)
-        if positive("mu", self.mu, zero=True) > self.beta:
-            raise ValueError(f"mu must lie in [0, beta] = [0, {self.beta:g}]; got {self.mu!r}")
-        first = math.floor(-math.log2(self.c)) + 1 if self.first is None else self.first
+        for name in ("beta", "d0", "gamma", "c"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        mu = positive("mu", self.mu, zero=True)
+        if mu > self.beta:
+            allowed = f"mu must lie in [0, beta] = [0, {self.beta:g}]"
+            raise ValueError(f"{allowed}; got {self.mu!r}")
+        object.__setattr__(self, "mu", mu)
+        object.__setattr__(self, "first", self._coarsest())
+
+    def _coarsest(self) -> int:
+        """The coarsest level: as given, or the paper's."""
+        first = self.first
+        if first is None:
+            first = math.floor(-math.log2(self.c)) + 1
+            return min(first, LEVELS[-1])
         if not isinstance(first, Integral) or isinstance(first, bool):
             raise ValueError(f"first must be a level, an integer; got {first!r}")
-        vars(self).update(mu=float(self.mu), first=int(first))
+        if first not in LEVELS:
+            needed = f"first must be a level from {LEVELS[0]} to {LEVELS[-1]}"
+            raise ValueError(f"{needed}, so that a float holds 2^-first; got {first!r}")
+        return int(first)
 
     regime = property(lambda self: regime(self.gamma), doc=regime.__doc__)
 
     def prices(self, delta: float) -> Hierarchy:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
-        finest = math.ceil(-math.log2(positive("delta", delta) * (1 + 1e-12)))
+        delta = positive("delta", delta)
+        # a little coarser serves too; delta is halved, lest the product overflow
+        finest = math.ceil(-math.log2(delta / 2 * (1 + 1e-12)) - 1)
         levels = range(self.first, max(self.first, finest) + 1)
-        price = lambda k: (self.c * 2.0**k) ** self.gamma  # noqa: E731
-        return Hierarchy(lambda k, y: None, price, levels, dyadic)
+        cost = partial(price, self.gamma, self.c)
+        for k in (levels[0], levels[-1]):
+            if not 0 < cost(k) < math.inf or k not in LEVELS:
+                raise LevelError(
+                    f"level {k}, of accuracy 2^-k and price (c 2^k)^gamma, is out of the "
+                    f"range of floats for {self}: state the problem in other units, or ask "
+                    "for a larger eps"
+                )
+        return Hierarchy(_no_gradient, cost, levels, dyadic)
+
+
+def _no_gradient(k: int, y: np.ndarray) -> None:
+    """A ladder that has prices only."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +128,13 @@ class Stage:
 
     def on(self, call: Telescope) -> "Stage":
         """Its prices with this oracle, whose levels and probabilities it keeps."""
-        price, most = call.expected_cost(), float(sum(map(call.h.cost, call.levels)))
-        drawn = dict(zip(call.levels, call.p.tolist(), strict=True))
-        return replace(self, price=price, most=most, probabilities=drawn)
+        every = sum(call.h.cost(k) for k in call.levels)
+        return replace(
+            self,
+            price=call.expected_cost(),
+            most=float(every),
+            probabilities=dict(zip(call.levels, call.p.tolist(), strict=True)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +155,30 @@ class Plan:
     guarantee: str = "set by hand"
     growth: float = 1.0
     window: int | None = None
-    budget: dict[str, float] | None = None  # what horizon, bias and noise may each cost in loss
-    accuracies: dict[int, float] | None = None  # of the levels, as the plan relies on them
+    # what horizon, bias and noise may each cost in loss
+    budget: dict[str, float] | None = None
+    # of the levels, as the plan relies on them
+    accuracies: dict[int, float] | None = None
 
-    steps = property(lambda self: sum(s.steps for s in self.stages))
-    delta = property(lambda self: self.stages[-1].delta)
-    sigma = property(lambda self: self.stages[-1].sigma)
-    expected_cost = property(lambda self: float(sum(s.steps * s.price for s in self.stages)))
-    cost_bound = property(lambda self: float(sum(s.steps * s.most for s in self.stages)))
+    @property
+    def steps(self) -> int:
+        return sum(stage.steps for stage in self.stages)
+
+    @property
+    def delta(self) -> float:
+        return self.stages[-1].delta if self.stages else math.nan
+
+    @property
+    def sigma(self) -> float:
+        return self.stages[-1].sigma if self.stages else math.nan
+
+    @property
+    def expected_cost(self) -> float:
+        return float(sum(stage.steps * stage.price for stage in self.stages))
+
+    @property
+    def cost_bound(self) -> float:
+        return float(sum(stage.steps * stage.most for stage in self.stages))
 
     @classmethod
     def by_hand(
@@ -124,14 +194,13 @@ class Plan:
         """
         if not isinstance(telescope, Telescope):
             raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
-        last = steps if window is None else window
-        for name, number in (("steps", steps), ("window", last)):
-            if isinstance(number, bool) or number != math.floor(positive(name, number)):
-                raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
-        if last > steps:
-            raise ValueError(f"the window must be at most the number of steps, {steps}; got {last}")
+        _whole("steps", steps)
+        if window is not None and _whole("window", window) > steps:
+            needed = f"the window must be at most the number of steps, {steps}"
+            raise ValueError(f"{needed}; got {window}")
         stage = Stage(int(steps), math.nan, math.nan).on(telescope)
-        return cls(method="by hand", eta=positive("eta", eta), stages=(stage,), window=window)
+        eta = positive("eta", eta)
+        return cls(method="by hand", eta=eta, stages=(stage,), window=window)
 
     @property
     def averaging(self) -> str:
@@ -157,8 +226,14 @@ class Plan:
         """
         if stage.probabilities is not None:
             return Telescope(h, stage.probabilities)
-        least = min(1.0, 4 * self.problem.beta * self.eta) if self.method != "accelerated" else 1.0
-        return Telescope.for_accuracy(h, stage.delta, stage.sigma, self.problem.gamma, least)
+        if self.problem is None:
+            needed = "a stage without probabilities needs the plan's problem"
+            raise ValueError(f"{needed}; got None")
+        coarsest = 1.0
+        if self.method != "accelerated":
+            coarsest = min(1.0, 4 * self.problem.beta * self.eta)
+        gamma = self.problem.gamma
+        return Telescope.for_accuracy(h, stage.delta, stage.sigma, gamma, coarsest)
 
     def run(
         self,
@@ -195,19 +270,36 @@ class Plan:
         return run(self, h, y0, rng, loss, callback, max_cost, progress, checkpoint)
 
     def __str__(self) -> str:
-        price = f"{self.expected_cost:.4g}   never above {self.cost_bound:.4g}"
-        rows = [f"{self.method}: {self.steps} steps of {self.eta:.3g}, averaging: {self.averaging}"]
+        steps = f"{self.steps} steps of {self.eta:.3g}"
+        rows = [f"{self.method}: {steps}, averaging: {self.averaging}"]
         if self.budget:
-            parts = " + ".join(f"{x:.3g} {name}" for name, x in self.budget.items())
+            parts = " + ".join(f"{loss:.3g} {name}" for name, loss in self.budget.items())
             rows.append(f"  error budget   {parts} = {sum(self.budget.values()):.3g}")
-            rows.append(f"  last stage     bias {self.delta:.3g}   noise {self.sigma:.3g} per call")
-        if drawn := self.stages[-1].probabilities:
-            rows.append("  levels drawn   " + "  ".join(f"{k}: {p:.3g}" for k, p in drawn.items()))
-        return "\n".join([*rows, f"  expected price {price}", f"  promise        {self.promised}"])
+            noise = f"noise {self.sigma:.3g} per call"
+            rows.append(f"  last stage     bias {self.delta:.3g}   {noise}")
+        if self.stages and self.stages[-1].probabilities:
+            drawn = self.stages[-1].probabilities.items()
+            shown = "  ".join(f"{k}: {p:.3g}" for k, p in drawn)
+            rows.append(f"  levels drawn   {shown}")
+        bound = f"never above {self.cost_bound:.4g}"
+        rows.append(f"  expected price {self.expected_cost:.4g}   {bound}")
+        rows.append(f"  promise        {self.promised}")
+        return "\n".join(rows)
+
+
+def _whole(name: str, given: int) -> int:
+    """A number of steps, or a refusal."""
+    if isinstance(given, bool) or given != math.floor(positive(name, given)):
+        raise ValueError(f"{name} must be a whole number, at least 1; got {given!r}")
+    return given
 
 
 def plan(
-    problem: Problem, eps: float, method: str = "multilevel", eta: float | None = None, on=None
+    problem: Problem,
+    eps: float,
+    method: str = "multilevel",
+    eta: float | None = None,
+    on=None,
 ) -> Plan:
     """Hyperparameters that reach mean loss eps, and what they cost.
 
@@ -215,8 +307,9 @@ def plan(
     part (a) otherwise. 'accelerated' runs the method of similar triangles, restarted if mu > 0,
     with constants proved in the book; 'scheduled' is the paper's Proposition 2 in discrete time.
 
-    on: a Hierarchy, or the report of `audit`: levels, prices and accuracies are then its own. What
-    rests on measurements, a report's or its problem's, is an estimate.
+    on: a Hierarchy that declares its accuracies, or the report of `audit`: levels, prices and
+    accuracies are then its own. What rests on measurements, a report's or its problem's, is an
+    estimate.
 
     >>> p = plan(Problem(beta=1, d0=1, gamma=3, c=1), eps=0.25)
     >>> p.steps, p.eta, p.delta, p.averaging, sum(p.budget.values()) <= p.eps
@@ -229,38 +322,40 @@ def plan(
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}; got {method!r}")
     if method == "scheduled" and not problem.mu:
-        raise ValueError("the scheduled method needs strong convexity: give the problem mu > 0")
-    most = min(1 / (4 * problem.beta), problem.d0**2 / eps)  # one-step lemma; the rounding of T
-    eta = most if eta is None else positive("eta", eta)
-    if eta > most * (1 + 1e-12):
-        raise ValueError(f"eta must be at most 1/(4 beta) and d0^2/eps, {most:.4g}; got {eta:.4g}")
-    measured = problem.measured or getattr(getattr(on, "hierarchy", on), "measured", False)
-    promise = "estimate" if measured else "proved"
-    made = Plan(method=method, eta=eta, stages=(), problem=problem, eps=eps, promise=promise)
-    if on is not None and method in ("multilevel", "fixed"):
-        return _searched(made, *_ladder(on))
-    from . import formulas  # here, because sympy is slow to load
-
-    theorem = formulas.prescribed(method, d0=problem.d0, mu=problem.mu, eta=eta, eps=eps)
-    stages = [Stage(*s) for s in theorem.pop("stages")]
-    made = replace(made, **theorem)
-    if on is not None:
-        return _staged(made, stages, *_ladder(on))
-    priced = (s.on(made.telescope(problem.prices(s.delta), s)) for s in stages)
-    return replace(made, stages=tuple(replace(s, probabilities=None) for s in priced))
+        needed = "the scheduled method needs strong convexity"
+        raise ValueError(f"{needed}: give the problem mu > 0")
+    own = None if on is None else _ladder(on)
+    measured = problem.measured or (own is not None and own[0].measured)
+    begun = Plan(
+        method=method,
+        eta=math.nan,
+        stages=(),
+        problem=problem,
+        eps=eps,
+        promise="estimate" if measured else "proved",
+    )
+    with within_floats(f"a plan for eps = {eps:g} and {problem}"):
+        begun = replace(begun, eta=_step(problem, eps, eta))
+        if own is None:
+            return _closed(_priced(*_theorem(begun)))
+        if method in ("multilevel", "fixed"):
+            return _closed(_staged(*_searched(begun, *own), *own))
+        return _closed(_staged(*_theorem(begun), *own))
 
 
 def compare(problem: Problem, eps: float, on=None) -> list[Plan]:
-    """Every method's plan, cheapest first; a method that `plan` refuses is left out.
+    """Every method's plan, cheapest first; a method that cannot reach eps is left out.
 
     >>> [p.method for p in compare(Problem(beta=1, mu=0.01, d0=1, gamma=3, c=1), eps=1e-3)]
     ['scheduled', 'accelerated', 'multilevel', 'fixed']
     """
-    plans, short = [], None
+    plans = []
+    short = None
     for method in METHODS:
+        if method == "scheduled" and not problem.mu:
+            continue
         try:
-            if method != "scheduled" or problem.mu:
-                plans.append(plan(problem, eps, method, on=on))
+            plans.append(plan(problem, eps, method, on=on))
         except LevelError as out_of_reach:
             short = out_of_reach
     if not plans:
@@ -268,71 +363,192 @@ def compare(problem: Problem, eps: float, on=None) -> list[Plan]:
     return sorted(plans, key=lambda p: (p.expected_cost, p.method == "fixed"))
 
 
+# --- the steps of a plan ---
+
+
+def _step(problem: Problem, eps: float, eta: float | None) -> float:
+    """The step that was given, or else the largest one."""
+    # for the one-step lemma; so that rounding a number of steps up adds at most a quarter
+    most = min(1 / (4 * problem.beta), problem.d0**2 / eps)
+    if eta is None:
+        return most
+    eta = positive("eta", eta)
+    if eta > most * (1 + 1e-12):
+        allowed = f"eta must be at most 1/(4 beta) and d0^2/eps, {most:.4g}"
+        raise ValueError(f"{allowed}; got {eta:.4g}")
+    return eta
+
+
+def _theorem(begun: Plan) -> tuple[Plan, list[Stage]]:
+    """What the method's theorem prescribes."""
+    from . import formulas  # here, because sympy is slow to load
+
+    problem = begun.problem
+    theorem = formulas.prescribed(
+        begun.method,
+        d0=problem.d0,
+        mu=problem.mu,
+        eta=begun.eta,
+        eps=begun.eps,
+    )
+    stages = [Stage(*numbers) for numbers in theorem.pop("stages")]
+    return replace(begun, **theorem), stages
+
+
+def _priced(made: Plan, stages: list[Stage]) -> Plan:
+    """The plan with its stages' prices on the ladder that the problem assumes."""
+    found = []
+    for stage in stages:
+        call = made.telescope(made.problem.prices(stage.delta), stage)
+        # where it runs, the closed form is that of the ladder there
+        found.append(replace(stage.on(call), probabilities=None))
+    return replace(made, stages=tuple(found))
+
+
+def _closed(made: Plan) -> Plan:
+    """The plan, if all its numbers are numbers."""
+    numbers = [made.eta, made.growth, made.expected_cost, made.cost_bound]
+    numbers += [*made.budget.values()]
+    if not all(map(math.isfinite, numbers)) or not made.eta > 0:
+        raise FloatingPointError("a price or a step is none")
+    return made
+
+
+# --- on a ladder of one's own ---
+
+
 def _ladder(on) -> tuple[Hierarchy, np.ndarray]:
-    """A ladder, and all increments |A_j - A_i|: bounded by accuracies, or measured by `audit`."""
+    """A ladder, and bounds of all its increments |A_j - A_i|: by accuracies, or as measured."""
     h = ladder(getattr(on, "hierarchy", on))
-    if not hasattr(on, "values"):
-        return h, h.accuracies()[:, None] + h.accuracies()
-    rows = np.array([np.reshape(on.values[k], (len(on.values[k]), -1)) for k in h.levels])
-    return h, np.array([np.linalg.norm(rows - r, axis=2).max(axis=1) for r in rows])
+    accuracy = h.accuracies()  # or a refusal: what nobody declared proves nothing
+    if h is on:
+        return h, accuracy[:, None] + accuracy
+    rows = []  # a level's values at all points
+    for k in h.levels:
+        values = on.values[k]
+        rows.append(np.reshape(values, (len(values), -1)))
+    rows = np.array(rows)
+    apart = []  # the largest over the points
+    for row in rows:
+        apart.append(np.linalg.norm(rows - row, axis=2).max(axis=1))
+    return h, np.array(apart)
 
 
 def _staged(made: Plan, stages: list[Stage], h: Hierarchy, apart: np.ndarray) -> Plan:
     """The plan on a ladder: each stage with the cheapest telescope for its bias and noise."""
-    found, accuracy = [], h.accuracies()
-    for s in stages:
-        n = h.levels.index(h.level_for(s.delta)) + 1
-        call = Telescope.cheapest(h, s.sigma, apart[:n, :n])
-        found.append(replace(s, delta=float(accuracy[n - 1])).on(call))
-    declared = dict(zip(h.levels, accuracy.tolist(), strict=True))
-    return replace(made, stages=tuple(found), accuracies=declared)
+    accuracy = h.accuracies()
+    found = []
+    for stage in stages:
+        finest = h.levels.index(h.level_for(stage.delta))
+        used = slice(finest + 1)
+        call = Telescope.cheapest(h, stage.sigma, apart[used, used])
+        found.append(replace(stage, delta=float(accuracy[finest])).on(call))
+    relied_on = dict(zip(h.levels, accuracy.tolist(), strict=True))
+    return replace(made, stages=tuple(found), accuracies=relied_on)
 
 
-def _searched(made: Plan, h: Hierarchy, apart: np.ndarray) -> Plan:
-    """The paper's one-step lemma, summed with uniform weights (a) or growing ones (b).
+def _searched(begun: Plan, h: Hierarchy, apart: np.ndarray) -> tuple[Plan, list[Stage]]:
+    """The cheapest stage that the inequalities behind the paper's Theorem 1 allow on a ladder.
 
-    (a) loss <= x^2/(eta T) = d0^2/(eta T) + 2 delta x + eta (sigma^2 + 2 delta^2), where no mean
-        distance exceeds x: at most eps if the right side is for x^2 = eps eta T;
-    (b) loss <= (1-s) mu d0^2 / (rho^-T - 1) + delta^2/(s mu) + eta (sigma^2 + 2 delta^2), weights
-        rho^-t, rho = 1 - (1-s) eta mu: Young's inequality gives the share s of mu to the bias.
-
-    For every T and finest level: the share that leaves most room for noise ('fixed' makes none) and
-    the cheapest telescope in it. T by Brent's method, where a level may win at all.
+    The one-step lemma, summed over T steps, bounds the loss by horizon + bias + noise, where
+    noise = eta (sigma^2 + 2 delta^2). For every T and finest level, horizon and bias are known, and
+    what they leave of eps is room for sigma^2; 'fixed' makes no use of it.
     """
-    from scipy.optimize import fminbound
-
-    d0, mu, eta, eps, delta = made.problem.d0, made.problem.mu, made.eta, made.eps, h.accuracies()
-    steps = np.unique(np.ceil(np.geomspace(1, 64 * d0**2 / (eta * eps), 1000)))
-    s, t = SHARES[: None if mu else 1, None, None], steps[:, None]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        growing = np.expm1(-np.log1p(-(1 - s) * eta * mu) * t)  # rho^-T - 1
-        horizon = np.where(s > 0, (1 - s) * mu * d0**2 / growing, d0**2 / (eta * t))
-        bias = np.where(s > 0, delta**2 / (s * mu), 2 * delta * np.sqrt(eps * eta * t))
-    rooms = (eps - horizon - bias) / eta - 2 * delta**2  # by share, T and finest level
-    room, loud, ways = rooms.max(axis=0), made.method != "fixed", []
-
-    def price(at: float, k: int, fits: np.ndarray, noise: float | None = None) -> float:
-        sigma = loud * math.sqrt(room[fits[round(at)], k] if noise is None else noise)
-        call = Telescope.cheapest(h, sigma, apart[: k + 1, : k + 1])
-        return steps[fits[round(at)]] * call.expected_cost()
-
-    for k in np.flatnonzero((room >= 0).any(axis=0)).tolist():
-        fits = np.flatnonzero(room[:, k] >= 0)
-        ways.append((price(0, k, fits), fits[0], k))
-        if price(0, k, fits, room[:, k].max()) < min(ways)[0]:  # fewest steps, each with most noise
-            at = fminbound(price, 0, fits.size - 1, (k, fits), xtol=2)
-            ways.append((price(at, k, fits), fits[round(at)], k))
-    if not ways:
+    eta = begun.eta
+    eps = begun.eps
+    accuracy = h.accuracies()
+    steps = _numbers_of_steps(begun)
+    horizon, bias = _horizon_and_bias(begun, steps, accuracy)
+    by_share = (eps - horizon - bias) / eta - 2 * accuracy**2
+    room = by_share.max(axis=0)
+    if not (room >= 0).any():
         raise LevelError(
             f"the target {eps:g} is out of reach on this ladder: its finest accuracy, "
-            f"{delta[-1]:.3g}, leaves no room for steps: add finer levels or ask for a larger eps"
+            f"{accuracy[-1]:.3g}, leaves no room for steps: add finer levels or ask "
+            "for a larger eps"
         )
-    _, i, k = min(ways)
-    best, sigma = int(rooms[:, i, k].argmax()), loud * math.sqrt(room[i, k])
-    spent = horizon[best, i, 0], bias[best, i, k], eta * (sigma**2 + 2 * delta[k] ** 2)
-    budget = dict(zip(("horizon", "bias", "noise"), map(float, spent), strict=True))
-    share = float(s[best, 0, 0])
-    growth = 1 / (1 - (1 - share) * eta * mu) if share else 1.0
-    said = f"the one-step lemma summed as in the paper's Theorem 1({'b' if share else 'a'})"
-    stage = Stage(int(steps[i]), math.nextafter(delta[k], math.inf), sigma)  # exact: not zero
-    return _staged(replace(made, budget=budget, growth=growth, guarantee=said), [stage], h, apart)
+
+    def noise(variance: float) -> float:
+        return 0.0 if begun.method == "fixed" else math.sqrt(variance)
+
+    def run_price(i: int, k: int, variance: float) -> float:
+        used = slice(k + 1)
+        call = Telescope.cheapest(h, noise(variance), apart[used, used])
+        return steps[i] * call.expected_cost()
+
+    i, k = _cheapest(room, run_price)
+    best = int(by_share[:, i, k].argmax())
+    sigma = noise(room[i, k])
+    budget = {
+        "horizon": float(horizon[best, i, 0]),
+        "bias": float(bias[best, i, k]),
+        "noise": float(eta * (sigma**2 + 2 * accuracy[k] ** 2)),
+    }
+    part = "a"
+    growth = 1.0
+    if best > 0:
+        part = "b"
+        share = float(SHARES[best - 1])
+        growth = 1 / (1 - (1 - share) * eta * begun.problem.mu)
+    said = f"the one-step lemma summed as in the paper's Theorem 1({part})"
+    made = replace(begun, budget=budget, growth=growth, guarantee=said)
+    # an exact level's accuracy is zero, which no target may be
+    delta = math.nextafter(accuracy[k], math.inf)
+    return made, [Stage(int(steps[i]), delta, sigma)]
+
+
+def _numbers_of_steps(begun: Plan) -> np.ndarray:
+    """The numbers of steps that are tried."""
+    unit = begun.problem.d0**2 / (begun.eta * begun.eps)
+    return np.unique(np.ceil(np.geomspace(1, MOST_STEPS * unit, TRIED)))
+
+
+def _horizon_and_bias(
+    begun: Plan, steps: np.ndarray, accuracy: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What horizon and bias cost in loss, by inequality, number of steps T and finest level.
+
+    The first inequality is that of part (a), uniform weights: loss <= x^2/(eta T)
+        = d0^2/(eta T) + 2 delta x + noise, where no mean distance exceeds x. It proves eps if the
+        right side is at most eps for x^2 = eps eta T.
+    The others are those of part (b), a share s of mu each, weights rho^-t with
+        rho = 1 - (1-s) eta mu: loss <= (1-s) mu d0^2/(rho^-T - 1) + delta^2/(s mu) + noise, where
+        Young's inequality gives the share s of mu to the bias.
+    """
+    d0, mu, eta = begun.problem.d0, begun.problem.mu, begun.eta
+    t = steps[:, None]
+    horizon = [d0**2 / (eta * t)]
+    bias = [2 * accuracy * np.sqrt(begun.eps * eta * t)]
+    for s in SHARES if mu else ():
+        # weights may grow without bound: then nothing is left of the horizon
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            growing = np.expm1(-np.log1p(-(1 - s) * eta * mu) * t)
+            horizon.append((1 - s) * mu * d0**2 / growing)
+            young = accuracy**2 / (s * mu)
+        bias.append(np.broadcast_to(young, bias[0].shape))
+    return np.array(horizon), np.array(bias)
+
+
+def _cheapest(room: np.ndarray, price: Callable) -> tuple[int, int]:
+    """Number of steps and finest level, by their indices, of the least price(steps, level, room).
+
+    More steps leave more room for noise, so that each is cheaper, up to a point: for every level
+    the number is found by Brent's method, where the level may win at all.
+    """
+    from scipy.optimize import fminbound  # here, because scipy is slow to load
+
+    def price_at(position: float, k: int, fits: np.ndarray) -> float:
+        i = fits[round(position)]
+        return price(i, k, room[i, k])
+
+    found = []
+    for k in np.flatnonzero((room >= 0).any(axis=0)).tolist():
+        fits = np.flatnonzero(room[:, k] >= 0)
+        fewest = fits[0]
+        found.append((price_at(0, k, fits), fewest, k))
+        # no number of steps costs less than the fewest, each with the most noise
+        if price(fewest, k, room[:, k].max()) < min(found)[0]:
+            position = fminbound(price_at, 0, fits.size - 1, (k, fits), xtol=2)
+            found.append((price_at(position, k, fits), fits[round(position)], k))
+    _, i, k = min(found)
+    return i, k

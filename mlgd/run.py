@@ -162,8 +162,8 @@ class Run:
         try:
             yield from steps
         except (Stop, LevelError) as ended:
-            if self.bill.first is None:  # no gradient at the start: that is refused
-                raise
+            if isinstance(ended, LevelError) and self.bill.first is None:
+                raise  # no gradient at the start: that is refused
             self.ending = self.cut_short(ended)
 
     def cut_short(self, ended: Stop | LevelError) -> Ending:

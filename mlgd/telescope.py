@@ -10,17 +10,31 @@ evaluation.
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from .hierarchy import Hierarchy, by_level, ladder, positive
+from .hierarchy import Hierarchy, LevelError, by_level, ladder, positive
 
 
 def regime(gamma: float) -> str:
     """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
     return "MC" if gamma == 2 else ("HTMC" if gamma > 2 else "ETMC")
+
+
+@contextmanager
+def within_floats(what: str) -> Iterator[None]:
+    """Refuses numbers so extreme that what is computed of them is none, in one sentence."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except ArithmeticError as error:
+        raise LevelError(
+            f"{what}: its numbers leave the range of floats ({error}); state the problem in other "
+            "units, or ask for less"
+        ) from error
 
 
 # one sample: its value, what it cost, and the levels evaluated for it

@@ -40,7 +40,7 @@ def bench(kind: str, seeds) -> None:
         for seed in seeds:
             flat = kind == "isotropic"
             m = Member("fresh" if flat else kind, kappa, float(gamma), seed, flat)
-            run = minimize(m.hierarchy, m.start, eps=eps, radius=m.d0 if flat else None, rng=seed)
+            run = minimize(m.hierarchy, m.start, eps=eps, radius=m.d0 if flat else None)
             losses.append(m.loss(run.y) / eps)
             prices.append(run.cost / hindsight(m, eps))
             ends.append(run.status)

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from mlgd import Hierarchy, Plan, Problem, Telescope, minimize, plan
+from mlgd import Hierarchy, Plan, Problem, Telescope, plan
 from mlgd.descent import BLOCK
 
 DIMENSION, REPEATS, ALLOWED = 1000, 15, 1.5
@@ -76,7 +76,7 @@ def measure(method, mu=0.0, folder=None):
     y0, times = np.zeros(DIMENSION), {"ours": [], "hand": []}
     for seed in range(REPEATS):
         start = time.process_time()
-        ours = minimize(h, y0, p, rng=seed, checkpoint=folder and f"{folder}/{seed}")
+        ours = p.run(h, y0, rng=seed, checkpoint=folder and f"{folder}/{seed}")
         middle = time.process_time()
         point, price = by_hand(h, y0, p, seed)
         end = time.process_time()

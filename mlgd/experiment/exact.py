@@ -10,8 +10,9 @@ import math
 import numpy as np
 from scipy.linalg import expm
 
-from mlgd import Hierarchy, Plan, Problem, Schedule, Telescope
+from mlgd import Hierarchy, Plan, Problem, Telescope
 from mlgd.examples import biased
+from mlgd.flow import Schedule
 from mlgd.formulas import SCALE, SCHEDULE, value, values
 
 SIZE = 7  # moments 1, y, y^2, S, S y, S^2 and the weights' mass, S the weighted sum of the points

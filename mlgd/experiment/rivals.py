@@ -231,7 +231,7 @@ def tool(kind: str, isotropic: bool, kappa: float, gamma: float, seeds=SEEDS[:4]
         runs = []
         for m in (Member(kind, kappa, gamma, seed, isotropic) for seed in seeds):
             radius = m.d0 if name == TOOLS[1] else None
-            run = minimize(m.hierarchy, m.start, eps=TARGET, radius=radius, rng=0)
+            run = minimize(m.hierarchy, m.start, eps=TARGET, radius=radius)
             runs.append((run.cost, m.loss(run.y) / TARGET if run.status == "done" else 0.0))
         price, loss = np.array(runs).T
         out[name] = [*quartiles(price), int((loss > 1).sum()), float(f"{loss.max():.2g}")]

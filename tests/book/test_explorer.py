@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlgd import Adversary, Problem, compare
+from mlgd import Problem, compare
+from mlgd.adversary import Adversary
 from mlgd.book.advice import TREE, advice, markdown
 
 TOP = Path(__file__).parents[2]

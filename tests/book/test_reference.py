@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import re
 
 import pytest
@@ -32,8 +33,10 @@ def test_every_public_name_has_a_docstring_and_an_entry(book):
     for name in mlgd.__all__:
         assert inspect.getdoc(getattr(mlgd, name)), name
         assert re.search(rf"auto\w+:: mlgd\.{name}\b", page), name
-    for name, members in re.findall(r"mlgd\.(\w+).*\n   :members: (.*)", page):
-        missing = [m for m in members.split(", ") if not hasattr(getattr(mlgd, name), m)]
+    for name in re.findall(r"auto\w+:: (mlgd\.[\w.]+)", page):
+        assert inspect.getdoc(pydoc.locate(name)), name
+    for name, members in re.findall(r"(mlgd\.[\w.]+).*\n   :members: (.*)", page):
+        missing = [m for m in members.split(", ") if not hasattr(pydoc.locate(name), m)]
         assert missing == [], name
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from mlgd import Problem, Schedule, flow, plan
+from mlgd import Problem, plan
 from mlgd.examples import biased
 from mlgd.experiment.exact import errors, flow_loss, mean_loss, momentum, proposition_schedule
+from mlgd.flow import Schedule, flow
 
 SMALL = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0)
 

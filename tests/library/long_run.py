@@ -39,9 +39,9 @@ def slow(k, y):
 def run(steps, **options):
     h, y0, p = setting(steps or 1)
     if steps:
-        return minimize(h, y0, p, rng=7, loss=loss, **options)
+        return p.run(h, y0, rng=7, loss=loss, **options)
     h = Hierarchy(slow, cost, range(8), dyadic)
-    return minimize(h, y0, eps=1e-4, rng=7, loss=loss, **options)
+    return minimize(h, y0, eps=1e-4, loss=loss, **options)
 
 
 def bits(r):

@@ -1,11 +1,16 @@
 """The adversary keeps the promises of Theorem 2: its class, its blindness, its meter."""
 
+import copy as copies
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgd import Adversary, Hierarchy, LevelError, Problem, Telescope, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, Telescope, plan
+from mlgd.adversary import Adversary
 
 
 @st.composite
@@ -103,6 +108,21 @@ def test_the_meter_charges_every_query_and_nothing_else():
     assert sum(telescope.draw(a.start, rng).cost for _ in range(50)) == pytest.approx(a.spent)
 
 
+def test_a_copy_is_the_same_shop_with_its_own_meter():
+    a = Adversary(0.01, 1.0, 1.0, 2.0, 1.0, mu=0.5)
+    k = a.blind_below
+    seen = a.evaluate(k, a.start)
+    for copy in (pickle.loads(pickle.dumps(a)), copies.deepcopy(a)):
+        assert copy.spent == a.spent == a.cost(k)
+        np.testing.assert_array_equal(copy.evaluate(k, a.start), seen)
+        assert (copy.spent, a.spent) == (2 * a.cost(k), a.cost(k))
+    other = replace(a, sign=-1)
+    assert (other.spent, other.eps, other.levels) == (0.0, a.eps, a.levels)
+    assert other.evaluate(k, a.start)[0] == -seen[0]
+    with pytest.raises(ValueError, match="init=False"):
+        replace(a, levels=range(3))
+
+
 def test_the_edges_of_the_range_are_accepted():
     assert Adversary(0.125, 1.0, 1.0, 1.0, 1.0).flatness == 1.0
     a = Adversary(0.125, 1.0, 1.0, 1.0, 1.0, mu=1.0)  # kappa = 1
@@ -127,7 +147,7 @@ def test_every_planned_method_pays_at_least_the_bound_and_the_meter_agrees(metho
     for sign in (1, -1):
         a = Adversary(2.0**-7, 1.0, 1.0, gamma, 1.0, mu=0.25, sign=sign)
         told = Problem(beta=1.0, d0=1.0, gamma=gamma, c=1.0, mu=0.25, first=a.levels[0])
-        result = minimize(a, a.start, plan(told, a.eps, method), rng=3)
+        result = plan(told, a.eps, method).run(a, a.start, rng=3)
         assert a.spent == pytest.approx(result.cost)
         assert a.loss(result.y) <= a.eps
         assert a.spent >= a.lower_bound

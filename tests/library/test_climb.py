@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mlgd import Hierarchy, minimize
+from mlgd.curvature import Curvature, Pair
 from mlgd.examples import HeatSource
 from mlgd.experiment.rivals import EPS, Member, hindsight
 from mlgd.solvers import advance
@@ -38,7 +39,7 @@ def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
     for seed in (70, 71, 72):
         m = Member(kind, 1e3, 4.0, seed)
         eps = EPS[1] if kind in ("smooth", "fresh") else EPS[0]
-        run = minimize(m.hierarchy, m.start, eps=eps, rng=seed)
+        run = minimize(m.hierarchy, m.start, eps=eps)
         assert run.success
         losses.append(m.loss(run.y) / eps)
         prices.append(run.cost / hindsight(m, eps))
@@ -49,7 +50,7 @@ def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
 
 def test_a_radius_makes_flat_directions_cheap():
     m = Member("fresh", 1e4, 6.0, 91, isotropic=True)
-    run = minimize(m.hierarchy, m.start, eps=1e-2, radius=m.d0, rng=0)
+    run = minimize(m.hierarchy, m.start, eps=1e-2, radius=m.d0)
     assert m.loss(run.y) <= 1e-2
     assert run.cost <= 40 * hindsight(m, 1e-2)
     assert "within" in run.message
@@ -57,7 +58,7 @@ def test_a_radius_makes_flat_directions_cheap():
 
 def test_what_a_radius_hides_is_counted():
     m = Member("smooth", 1e2, 3.0, 0, isotropic=True)  # 3.3 eps with a promise before it was judged
-    run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0, rng=0)
+    run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0)
     assert m.loss(run.y) <= 1e-2 / 256
     assert run.estimate >= 0.5 * 1e-2 / 256
     assert run.cost == pytest.approx(863705, rel=1e-3)
@@ -65,7 +66,7 @@ def test_what_a_radius_hides_is_counted():
 
 def test_with_a_radius_it_ends_within_eps_where_a_level_is_expensive():
     h = Hierarchy(lambda k, y: LAM * (y - 1) + 2.0**-k * OFF[k], eight, range(10))
-    assert loss(minimize(h, ZERO, eps=1e-2, rng=0, radius=30**0.5).y) <= 1e-2
+    assert loss(minimize(h, ZERO, eps=1e-2, radius=30**0.5).y) <= 1e-2
 
 
 def test_a_finest_level_that_is_exact_is_minimized_to_the_end():
@@ -139,7 +140,7 @@ def test_units_do_not_matter(scale):
 def test_one_level_costs_little_more_than_its_solver():
     run = minimize(Hierarchy(level, eight, [3], exact=True), ZERO, eps=1e-6)
     assert run.success
-    y, g, pairs, calls = ZERO, level(3, ZERO), [], [1]
+    y, g, pairs, calls = ZERO, level(3, ZERO), Curvature(), [1]
 
     def counted(z):
         calls[0] += 1
@@ -226,15 +227,15 @@ def test_decisions_are_told_and_logged(caplog):
 
 
 def test_stopped_anywhere_and_resumed_it_ends_with_the_same_bits(tmp_path):
-    whole = minimize(H, ZERO, eps=1e-3, rng=3)
+    whole = minimize(H, ZERO, eps=1e-3)
     for stop in range(1, whole.steps, 2):
         path = tmp_path / str(stop)
         first = minimize(
-            H, ZERO, eps=1e-3, rng=3, checkpoint=path, callback=lambda p, at=stop: p.step == at
+            H, ZERO, eps=1e-3, checkpoint=path, callback=lambda p, at=stop: p.step == at
         )
         assert first.status == "stopped"
         for resumptions in (1, 2):  # one that has ended pays for the comparison alone
-            run = minimize(H, ZERO, eps=1e-3, rng=3, checkpoint=path)
+            run = minimize(H, ZERO, eps=1e-3, checkpoint=path)
             assert np.array_equal(run.y, whole.y)
             again = resumptions * H.cost(0)
             assert (run.cost - again, run.decisions) == (whole.cost, whole.decisions)
@@ -318,7 +319,7 @@ def test_levels_that_agree_to_the_last_bit_end_the_run(tilt):
 
 
 def test_pairs_of_a_level_that_is_far_too_steep_do_not_end_a_run():
-    y, _ = advance(lambda z: z - 1, ZERO, ZERO - 1, [[ZERO + 1, ZERO + 1e6, 3e7]])
+    y, _ = advance(lambda z: z - 1, ZERO, ZERO - 1, Curvature([Pair(ZERO + 1, ZERO + 1e6, 3e7)]))
     assert np.linalg.norm(y - 1) < np.linalg.norm(ZERO - 1)
 
 

@@ -10,8 +10,8 @@ import pytest
 from families import along, failing, outcomes, rounded
 
 from mlgd import Hierarchy, LevelError, Plan, Problem, audit, minimize, plan
-from mlgd.bill import State
 from mlgd.hierarchy import dyadic
+from mlgd.run import State
 
 Z = 4.9  # one-sided normal tail 4.8e-7
 
@@ -106,7 +106,7 @@ def test_a_plan_keeps_its_promise(name, gamma, mu, method):
     h = hierarchy_for(name, case, gamma)
     runs = 1 if method == "fixed" else 24
     seeds = np.random.SeedSequence([17, int(gamma), int(4 * mu), len(name)]).spawn(runs)
-    results = [minimize(h, START, p, rng=np.random.default_rng(s)) for s in seeds]
+    results = [p.run(h, START, rng=np.random.default_rng(s)) for s in seeds]
     assert {r.status for r in results} == {"done"}
     losses = np.array([case.excess(r.y) for r in results])
     error = losses.std(ddof=1) / math.sqrt(runs) if runs > 1 else 0.0
@@ -131,7 +131,7 @@ def setting(method="multilevel", gamma=3.0):
 
 def one_run(seed, method="multilevel"):
     case, p, h = setting(method)
-    r = minimize(h, START, p, rng=seed, loss=case.excess)
+    r = p.run(h, START, rng=seed, loss=case.excess)
     columns = (r.y, r.trace.loss, r.trace.cost, [*r.cost_by_level.values(), r.cost])
     return np.concatenate(columns).tobytes()
 
@@ -160,8 +160,8 @@ def test_a_stopped_run_is_the_beginning_of_a_longer_one(method):
         if state.step == half:
             raise StopIteration
 
-    whole = minimize(h, START, p, rng=1, loss=case.excess, callback=seen.append)
-    part = minimize(h, START, p, rng=1, loss=case.excess, callback=stop)
+    whole = p.run(h, START, rng=1, loss=case.excess, callback=seen.append)
+    part = p.run(h, START, rng=1, loss=case.excess, callback=stop)
     assert (part.status, part.steps, whole.status) == ("stopped", half, "done")
     assert str(half) in part.message
     there = seen[half - 1]
@@ -181,8 +181,8 @@ def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
         state.y[:] = state.output[:] = 1e9
         state.cost_by_level.clear()
 
-    a = minimize(h, START, p, rng=1, loss=case.excess, callback=meddle)
-    b = minimize(h, START, p, rng=1)
+    a = p.run(h, START, rng=1, loss=case.excess, callback=meddle)
+    b = p.run(h, START, rng=1)
     assert np.array_equal(a.y, b.y)
     assert a.cost_by_level == b.cost_by_level
     assert [s[0] for s in seen] == list(range(1, p.steps + 1))
@@ -195,14 +195,14 @@ def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
 
 def test_max_cost_is_never_passed_and_nearly_spent():
     case, p, h = setting()
-    whole = minimize(h, START, p, rng=2)
-    part = minimize(h, START, p, rng=2, loss=case.excess, max_cost=whole.cost / 3)
+    whole = p.run(h, START, rng=2)
+    part = p.run(h, START, rng=2, loss=case.excess, max_cost=whole.cost / 3)
     assert part.status == "budget"
     assert "max_cost" in part.message
     assert part.nit < whole.nit
     dearest = 2 * h.cost(max(k for k, n in whole.evaluations.items() if n))
     assert whole.cost / 3 - dearest < part.cost <= whole.cost / 3
-    assert minimize(h, START, p, rng=2, max_cost=whole.cost).status == "done"
+    assert p.run(h, START, rng=2, max_cost=whole.cost).status == "done"
 
 
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated"])
@@ -213,7 +213,7 @@ def test_divergence_returns_the_start_and_says_so(method, with_loss):
     too_small = Problem(beta=case.beta / 40, d0=1.0, gamma=3.0, c=C)
     p = plan(too_small, too_small.beta / 200, method)
     h = hierarchy_for("quadratic", case, 3.0)
-    r = minimize(h, START, p, rng=0, loss=case.excess if with_loss else None)
+    r = p.run(h, START, rng=0, loss=case.excess if with_loss else None)
     assert r.status == "diverged"
     assert "beta" in r.message
     assert (r.promise, r.success) == ("none", False)
@@ -230,8 +230,8 @@ def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, f
     case, p, h = setting(method)
     p = replace(p, stages=(replace(p.stages[0], steps=1003, sigma=0.0),))
     seen, level = [], h.level_for(p.stages[0].delta)
-    minimize(h, START, p, callback=seen.append)
-    r = minimize(failing(h, calls + 1, fault), START, p, loss=case.excess)
+    p.run(h, START, callback=seen.append)
+    r = p.run(failing(h, calls + 1, fault), START, loss=case.excess)
     assert (r.status, r.success, r.nit, r.promise) == ("failed", False, calls, "none")
     assert r.message.startswith(f"step {calls + 1}: level {level} ")
     assert isinstance(r.error, LevelError)
@@ -247,9 +247,9 @@ def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, f
 def test_an_interrupt_reaches_the_caller_with_the_result_on_it(method, calls):
     case, p, h = setting(method)
     seen = []
-    minimize(h, START, p, rng=4, callback=seen.append)
+    p.run(h, START, rng=4, callback=seen.append)
     with pytest.raises(KeyboardInterrupt) as caught:
-        minimize(failing(h, calls, KeyboardInterrupt), START, p, rng=4, loss=case.excess)
+        p.run(failing(h, calls, KeyboardInterrupt), START, rng=4, loss=case.excess)
     r = caught.value.result
     assert (r.status, r.success) == ("stopped", False)
     assert f"step {r.nit}" in r.message
@@ -270,21 +270,21 @@ def test_an_error_of_the_users_own_function_is_raised_with_the_result_on_it(wher
         return 0.0
 
     with pytest.raises(AssertionError, match="mine") as caught:
-        minimize(h, START, p, rng=0, **{where: broken})
+        p.run(h, START, rng=0, **{where: broken})
     assert caught.value.result.nit > 50
     assert np.isfinite(caught.value.result.y).all()
 
 
 def test_trace_starts_at_the_start_and_ends_at_the_end():
     case, p, h = setting()
-    r = minimize(h, START, p, rng=0, loss=case.excess)
+    r = p.run(h, START, rng=0, loss=case.excess)
     first, *_, last = zip(r.trace.step, r.trace.cost, r.trace.loss, strict=True)
     assert first == (0, 0.0, case.excess(START))
     assert last == (p.steps, r.cost, case.excess(r.y))
     assert (np.diff(r.trace.step) > 0).all()
     assert (np.diff(r.trace.cost) > 0).all()
     assert 100 <= len(r.trace.step) <= 202  # at most 200 records, the start and the end
-    bare = minimize(h, START, p, rng=0)
+    bare = p.run(h, START, rng=0)
     assert np.isnan(bare.trace.loss).all()
     assert bare.cost == r.cost  # a loss is not charged
 
@@ -295,9 +295,9 @@ def test_the_accelerated_scheme_restarts_at_every_stage():
     assert len(p.stages) > 1
     rng, y = np.random.default_rng(3), START
     for stage in p.stages:
-        y = minimize(h, y, replace(p, stages=(stage,)), rng=rng).y
+        y = replace(p, stages=(stage,)).run(h, y, rng=rng).y
     # the generator is shared, block by block: with one seed the whole run draws the same numbers
-    assert np.array_equal(y, minimize(h, START, p, rng=3).y)
+    assert np.array_equal(y, p.run(h, START, rng=3).y)
 
 
 def test_the_accelerated_scheme_is_similar_triangles():
@@ -310,7 +310,7 @@ def test_the_accelerated_scheme_is_similar_triangles():
         x = (alpha * z + before * y) / weight
         z = z - alpha * h.value(level, x)
         y, before = (alpha * z + before * y) / weight, weight
-    np.testing.assert_allclose(minimize(h, START, p).y, y, rtol=1e-12)
+    np.testing.assert_allclose(p.run(h, START).y, y, rtol=1e-12)
 
 
 # --- what is promised ---
@@ -318,16 +318,16 @@ def test_the_accelerated_scheme_is_similar_triangles():
 
 def test_a_promise_is_said_only_if_it_was_made():
     _, p, h = setting()
-    kept = minimize(h, START, p, rng=0)
+    kept = p.run(h, START, rng=0)
     assert kept.promise == p.promise == "proved"
     assert p.promised in kept.message
     by_hand = Plan.by_hand(p.telescope(h, p.stages[0]), eta=0.1, steps=3)
-    r = minimize(h, START, by_hand, rng=0)
+    r = by_hand.run(h, START, rng=0)
     assert (r.status, r.promise, r.success) == ("ended", "none", False)
     assert "nothing is promised" in r.message
     for early in (
-        minimize(h, START, p, rng=0, callback=lambda s: s.step == 5),
-        minimize(h, START, p, max_cost=1e5),
+        p.run(h, START, rng=0, callback=lambda s: s.step == 5),
+        p.run(h, START, max_cost=1e5),
     ):
         assert early.promise == "none"
         assert "mean loss" not in early.message
@@ -335,11 +335,11 @@ def test_a_promise_is_said_only_if_it_was_made():
 
 def test_levels_seen_to_break_their_accuracies_void_the_promise(caplog):
     _, p, h = setting()
-    drawn = max(k for k, n in minimize(h, START, p, rng=0).evaluations.items() if n > 3)
+    drawn = max(k for k, n in p.run(h, START, rng=0).evaluations.items() if n > 3)
     flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
     for broken in (flipped, replace(h, accuracy=lambda k: 2.0**-k / 8)):
         caplog.clear()
-        r = minimize(broken, START, p, rng=0)
+        r = p.run(broken, START, rng=0)
         assert r.promise == "none"
         assert "mean loss" not in r.message
         assert r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
@@ -356,7 +356,7 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     measured = plan(report.problem(beta=case.beta, d0=1.0, mu=0.25), 0.05, on=report)
     for p, promise in ((measured, "estimate"), (replace(measured, accuracies=None), "none")):
-        assert {minimize(h, START, p, rng=seed).promise for seed in range(5)} == {promise}
+        assert {p.run(h, START, rng=seed).promise for seed in range(5)} == {promise}
 
 
 # --- averages ---
@@ -367,7 +367,7 @@ def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
     _, p, h = setting()
     p = replace(p, growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
     seen = []
-    r = minimize(h, START, p, rng=0, callback=seen.append)
+    r = p.run(h, START, rng=0, callback=seen.append)
     assert np.allclose(r.y, np.mean([s.y for s in seen[-window:]], axis=0), rtol=1e-13, atol=0)
     assert all(np.array_equal(s.output, s.y) for s in seen[: 40 - window])
 
@@ -375,7 +375,7 @@ def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
 def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
     _, p, h = setting("scheduled")
     points = [START]
-    r = minimize(h, START, p, rng=0, callback=lambda s: points.append(s.y))
+    r = p.run(h, START, rng=0, callback=lambda s: points.append(s.y))
     weights = p.growth ** np.arange(p.steps)
     assert np.allclose(r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0)
 
@@ -391,8 +391,8 @@ def test_a_buffer_that_is_used_again_and_points_that_are_kept_do_no_harm(method)
         buffer[:] = h.evaluate(k, y)
         return buffer
 
-    r = minimize(replace(h, evaluate=evaluate), START, p, rng=1)
-    assert np.array_equal(r.y, minimize(h, START, p, rng=1).y)
+    r = p.run(replace(h, evaluate=evaluate), START, rng=1)
+    assert np.array_equal(r.y, p.run(h, START, rng=1).y)
     assert all(np.array_equal(a, b) for a, b in zip(seen, copies, strict=True))
 
 
@@ -401,7 +401,7 @@ def test_the_bill_counts_every_evaluation_and_nothing_else(method):
     _, p, h = setting(method)
     calls = []
     counted = replace(h, evaluate=lambda k, y: calls.append(k) or h.evaluate(k, y))
-    r = minimize(counted, START, p, rng=1)
+    r = p.run(counted, START, rng=1)
     assert {k: calls.count(k) for k in h.levels} == r.evaluations
     assert r.nfev == len(calls)
     assert r.cost == pytest.approx(sum(map(h.cost, calls)))
@@ -412,9 +412,9 @@ def test_a_point_may_have_any_number_of_axes(method, tmp_path):
     _, p, flat = setting(method)
     square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
     start, path = START.reshape(2, 2), tmp_path / "a"
-    minimize(square, start, p, rng=3, callback=lambda s: s.step == 2, checkpoint=path)
-    there = minimize(square, start, p, rng=3, checkpoint=path)
-    assert np.array_equal(there.y, minimize(flat, START, p, rng=3).y.reshape(2, 2))
+    p.run(square, start, rng=3, callback=lambda s: s.step == 2, checkpoint=path)
+    there = p.run(square, start, rng=3, checkpoint=path)
+    assert np.array_equal(there.y, p.run(flat, START, rng=3).y.reshape(2, 2))
 
 
 # --- the result ---
@@ -422,7 +422,7 @@ def test_a_point_may_have_any_number_of_axes(method, tmp_path):
 
 def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     case, p, h = setting()
-    r = minimize(h, START, p, rng=0, loss=case.excess)
+    r = p.run(h, START, rng=0, loss=case.excess)
     assert r.x is r.y
     assert r.seconds > 0
     assert (r.fun, r.success, r.nit) == (case.excess(r.y), True, p.steps)
@@ -438,7 +438,7 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert repr(r).splitlines()[-1].split(", ")[0].split() == ["y", "shape", "(4,)"]
     assert ("for steps" in repr(r), "for curvature  2.5" in told) == (False, True)
     assert ("decided  a" in told, "decided  b" in told) == (False, True)  # the last three
-    assert math.isnan(minimize(h, START, p, rng=0).fun)
+    assert math.isnan(p.run(h, START, rng=0).fun)
     state = State(START)
     assert [state.decide(word) for word in "aaba"] == [None] * 4
     assert state.decisions == ["a", "b", "a"]  # not twice in a row
@@ -450,12 +450,14 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
 @pytest.mark.parametrize("value", [np.zeros(3), np.full(4, np.nan), None, (1.0, np.zeros(4))])
 def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
     _, p, h = setting()
-    for how in ({"plan": p}, {"eps": 0.1}):
-        with pytest.raises(LevelError, match=r"level . returned"):
-            minimize(replace(h, evaluate=lambda k, y: value), START, **how)
+    broken = replace(h, evaluate=lambda k, y: value)
+    with pytest.raises(LevelError, match=r"level . returned"):
+        p.run(broken, START)
+    with pytest.raises(LevelError, match=r"level . returned"):
+        minimize(broken, START, eps=0.1)
 
 
 def test_a_start_far_from_zero_is_no_divergence():
     h = Hierarchy(lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8), dyadic)
     chosen = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
-    assert minimize(h, np.full(2, 1e9 + 1), chosen, rng=0).status == "done"
+    assert chosen.run(h, np.full(2, 1e9 + 1), rng=0).status == "done"

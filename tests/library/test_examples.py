@@ -1,6 +1,7 @@
 """mlgd.examples: ready-made hierarchies obey Assumption 1, and the worst case reaches it."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -25,6 +26,16 @@ def test_ready_made_levels_obey_the_assumption(name, y, k, rate, c):
     assert error <= 2.0**-k + 1e-12 * (1 + np.linalg.norm(y))
     assert math.isclose(h.cost(k), (c * 2.0**k) ** rate, rel_tol=1e-12)
     assert h.accuracy(k) == 2.0**-k
+
+
+def test_a_ready_made_hierarchy_declares_its_accuracies_and_can_be_pickled():
+    heat = HeatSource(range(3, 6))
+    for h in (alternating(gradient, 2.0, 1.0, range(1, 8)), heat.hierarchy):
+        assert h.declared
+        k, y = h.levels[1], np.ones(4 if len(h.levels) == 7 else 16)
+        copy = pickle.loads(pickle.dumps(h))
+        np.testing.assert_array_equal(copy.value(k, y), h.value(k, y))
+        assert (copy.cost(k), copy.accuracy(k)) == (h.cost(k), h.accuracy(k))
 
 
 def test_the_worst_case_reaches_every_bound():

@@ -109,14 +109,18 @@ def test_a_level_without_values_anywhere_fails_with_its_name_and_a_point():
     assert pickle.loads(pickle.dumps(run)).error.level == 2
 
 
+def by_plan(h, **options):
+    p = Plan.by_hand(Telescope(h, [1.0, 0.1, 0.02]), eta=0.1, steps=60)
+    return p.run(h, ZERO, rng=3, **options)
+
+
 @pytest.mark.parametrize("where", ["callback", "loss"])
 @pytest.mark.parametrize("planned", [True, False])
 def test_an_error_of_a_callback_or_a_loss_is_raised_also_if_it_is_a_levels(where, planned):
     h = ladder(level, accuracy=dyadic)
     own = {where: lambda seen: h.value(99, ZERO)}
-    p = Plan.by_hand(Telescope(h, [1.0, 0.1]), eta=0.1, steps=9) if planned else None
     with pytest.raises(LevelError, match="level 99 is not one of 0") as caught:
-        minimize(h, ZERO, p, eps=None if planned else 1e-3, **own)
+        by_plan(h, **own) if planned else minimize(h, ZERO, eps=1e-3, **own)
     if where == "callback":
         assert caught.value.result.status == "stopped"
         assert caught.value.result.cost > 0
@@ -136,15 +140,15 @@ def test_a_plan_on_levels_that_declare_nothing_is_refused(levels, method):
         with pytest.raises(ValueError, match=r"no accuracy was declared .*give accuracy="):
             ask()
     with pytest.raises(ValueError, match="no accuracy was declared"):
-        minimize(h, ZERO, plan(PROBLEM, 0.1, method))
+        plan(PROBLEM, 0.1, method).run(h, ZERO)
 
 
 def test_a_plan_made_for_one_ladder_proves_nothing_of_one_that_declares_nothing():
     declared = Hierarchy(FAR.evaluate, price, range(12), accuracy=dyadic)
     made = plan(PROBLEM, 0.5, on=declared)
-    assert minimize(declared, ZERO[:1], made, rng=0).promise == "proved"
+    assert made.run(declared, ZERO[:1], rng=0).promise == "proved"
     with pytest.raises(ValueError, match="no accuracy was declared"):
-        minimize(FAR, ZERO[:1], made)
+        made.run(FAR, ZERO[:1])
 
 
 def test_an_accuracy_of_zero_says_what_to_do():
@@ -172,7 +176,7 @@ HAND_MADE = {
 @pytest.mark.parametrize("lacks", HAND_MADE)
 def test_a_plan_made_by_hand_that_lacks_something_is_refused(lacks):
     with pytest.raises(ValueError, match=f"this plan lacks .*{lacks}.*: make plans by mlgd.plan"):
-        minimize(ladder(level, accuracy=dyadic), ZERO, Plan(**HAND_MADE[lacks]))
+        Plan(**HAND_MADE[lacks]).run(ladder(level, accuracy=dyadic), ZERO)
 
 
 # --- the bill ---
@@ -213,8 +217,7 @@ def test_every_ending_writes_the_file(fault, planned, tmp_path):
 def minimize_or_run(planned, evaluate, **options):
     h = ladder(evaluate, accuracy=dyadic)
     if planned:
-        p = Plan.by_hand(Telescope(h, [1.0, 0.1, 0.02]), eta=0.1, steps=60)
-        return minimize(h, ZERO, p, rng=3, **options)
+        return by_plan(h, **options)
     return minimize(h, ZERO, eps=1e-3, **options)
 
 
@@ -237,10 +240,11 @@ def lost(path):
     return sum(n * price(int(k)) for k, n in files.load(path)["again"].items())
 
 
-def test_a_seed_is_no_part_of_a_run_that_throws_no_coin(tmp_path):
-    minimize(ladder(level), ZERO, eps=1e-3, rng=1, checkpoint=tmp_path / "a", max_cost=300)
-    again = minimize(ladder(level), ZERO, eps=1e-3, rng=2, checkpoint=tmp_path / "a")
-    assert again.status == "done"
+def test_a_run_without_a_plan_has_no_seed():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rng'"):
+        minimize(ladder(level), ZERO, eps=1e-3, rng=1)
+    with pytest.raises(TypeError, match=r"a plan runs by itself: plan.run\(h, y0\)"):
+        minimize(ladder(level), ZERO, plan(PROBLEM, 0.5))
 
 
 def test_a_warning_of_a_checkpoint_points_at_the_line_that_asked(tmp_path, monkeypatch):

@@ -141,7 +141,7 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
     settings, runs = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), []
     for f in (lambda y: y - 1.0, loss):
         h = Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8), dyadic)
-        runs.append(minimize(h, np.zeros(2), settings, rng=0))
+        runs.append(settings.run(h, np.zeros(2), rng=0))
     np.testing.assert_allclose(runs[1].y, runs[0].y, atol=1e-5)
     assert np.linalg.norm(runs[1].y - 1.0) < 0.3
     assert runs[0].cost == runs[1].cost

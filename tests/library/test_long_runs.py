@@ -17,8 +17,9 @@ import pytest
 from kills import killed
 from long_run import bits, loss, setting
 
-from mlgd import Hierarchy, LevelError, Problem, checkpoint, flow, minimize, plan
+from mlgd import Hierarchy, LevelError, Problem, checkpoint, minimize, plan
 from mlgd.examples import biased
+from mlgd.flow import flow
 from mlgd.hierarchy import dyadic
 
 SCRIPT = Path(long_run.__file__)
@@ -42,7 +43,7 @@ def plans():
 
 def stopped(h, y0, p, path, step, **options):
     """The beginning of a run, up to a step."""
-    return minimize(h, y0, p, callback=lambda s: s.step >= step, checkpoint=path, **options)
+    return p.run(h, y0, callback=lambda s: s.step >= step, checkpoint=path, **options)
 
 
 # --- checkpoint ---
@@ -52,20 +53,20 @@ def stopped(h, y0, p, path, step, **options):
 def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
     h, every = plans()
     p, y0, options = every[method], np.zeros(3), {"rng": 5, "loss": lambda y: float(y @ y)}
-    whole, first = bits(minimize(h, y0, p, **options)), p.stages[0].steps
+    whole, first = bits(p.run(h, y0, **options)), p.stages[0].steps
     for step in sorted({1, 2, 8, 255, 256, 257, first, first + 1, p.steps // 2, p.steps - 1}):
         if 0 < step < p.steps:
             path = tmp_path / f"{method}{step}"
             assert stopped(h, y0, p, path, step, **options).nit == step
-            assert bits(minimize(h, y0, p, checkpoint=path, **options)) == whole, step
-    again = minimize(h, y0, p, checkpoint=path, **options)  # the file of a run that is done
+            assert bits(p.run(h, y0, checkpoint=path, **options)) == whole, step
+    again = p.run(h, y0, checkpoint=path, **options)  # the file of a run that is done
     assert (bits(again), again.status) == (whole, "done")
 
 
 def test_the_bits_do_not_depend_on_when_files_are_written(tmp_path, every_step):
     h, y0, p = setting(100)
-    watched = minimize(h, y0, p, rng=1, loss=loss, checkpoint=tmp_path / "a")
-    assert bits(watched) == bits(minimize(h, y0, p, rng=1, loss=loss))
+    watched = p.run(h, y0, rng=1, loss=loss, checkpoint=tmp_path / "a")
+    assert bits(watched) == bits(p.run(h, y0, rng=1, loss=loss))
     assert [f.name for f in tmp_path.iterdir()] == ["a"]  # nothing else is left
 
 
@@ -76,7 +77,7 @@ def test_files_keep_their_distance(ticks, apart, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(clock) / ticks)
     monkeypatch.setattr(checkpoint.os, "fsync", lambda _: flushed.append(next(clock)))
     h, y0, p = setting(400)
-    minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
+    p.run(h, y0, rng=1, checkpoint=tmp_path / "a")
     assert set(np.diff(flushed)[:-1]) == {apart}
 
 
@@ -84,10 +85,10 @@ def test_files_keep_their_distance(ticks, apart, tmp_path, monkeypatch):
 def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     h, y0, p = setting(600)
     rng = lambda: np.random.Generator(getattr(np.random, generator)(3))  # noqa: E731
-    whole = bits(minimize(h, y0, p, rng=rng()))
+    whole = bits(p.run(h, y0, rng=rng()))
     for name, seed in (("a", rng), ("b", lambda: None)):  # None: the generator of the file
         stopped(h, y0, p, tmp_path / name, 300, rng=rng())
-        assert bits(minimize(h, y0, p, rng=seed(), checkpoint=tmp_path / name)) == whole
+        assert bits(p.run(h, y0, rng=seed(), checkpoint=tmp_path / name)) == whole
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
@@ -109,13 +110,13 @@ def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(kills, 
 
 def test_a_budget_can_be_raised_and_the_run_resumed(tmp_path):
     h, y0, p = setting(400)
-    whole = minimize(h, y0, p, rng=2)
+    whole = p.run(h, y0, rng=2)
     for share in (0.1, 0.2, 0.21, 0.6):
-        part = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a", max_cost=share * whole.cost)
+        part = p.run(h, y0, rng=2, checkpoint=tmp_path / "a", max_cost=share * whole.cost)
         assert part.status == "budget"
         assert part.cost <= share * whole.cost
     again = replace(p, eps=0.1)  # what a plan promises is not what it does
-    assert bits(minimize(h, y0, again, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
+    assert bits(again.run(h, y0, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, ConnectionError("the licence is away")])
@@ -131,13 +132,13 @@ def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_p
         return long_run.evaluate(k, y)
 
     try:
-        part = minimize(replace(h, evaluate=evaluate), y0, p, rng=2, checkpoint=tmp_path / "a")
+        part = p.run(replace(h, evaluate=evaluate), y0, rng=2, checkpoint=tmp_path / "a")
     except KeyboardInterrupt as caught:
         part = caught.result
     assert part.status == ("stopped" if fault is KeyboardInterrupt else "failed")
     assert 30 < part.nit < 60
-    resumed = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
-    assert bits(resumed) == bits(minimize(h, y0, p, rng=2))
+    resumed = p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
+    assert bits(resumed) == bits(p.run(h, y0, rng=2))
 
 
 H, Y0, P = setting(400)
@@ -156,10 +157,10 @@ OTHERS = {
 def test_the_file_of_another_run_is_refused(what, tmp_path):
     stopped(H, Y0, P, tmp_path / "a", 100, rng=2)
     before = (tmp_path / "a").read_bytes()
-    *other, rng = OTHERS[what]
+    h, y0, p, rng = OTHERS[what]
     words = f"belongs to another run: it has another .*{what}.*a file of its own"
     with pytest.raises(ValueError, match=words):
-        minimize(*other, rng=rng, checkpoint=tmp_path / "a")
+        p.run(h, y0, rng, checkpoint=tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == before
 
 
@@ -172,11 +173,11 @@ def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path):
     damages = [b"", b"not a checkpoint", content[: len(content) // 2], content[:-1]]
     for at in range(40, len(content), len(content) // 60):
         damages.append(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
-    whole, refused = bits(minimize(h, y0, p, rng=2)), 0
+    whole, refused = bits(p.run(h, y0, rng=2)), 0
     for damaged in damages:
         path.write_bytes(damaged)
         try:
-            assert bits(minimize(h, y0, p, rng=2, checkpoint=path)) == whole
+            assert bits(p.run(h, y0, rng=2, checkpoint=path)) == whole
         except ValueError as error:
             refused += "damaged" in str(error)
     assert refused > 0.8 * len(damages)
@@ -200,14 +201,14 @@ def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch
         else:
             (tmp_path / "trap.npz").write_bytes(trap)
         with pytest.raises(ValueError, match="damaged, or not one of this version"):
-            minimize(h, y0, p, rng=2, checkpoint=tmp_path / "trap.npz")
+            p.run(h, y0, rng=2, checkpoint=tmp_path / "trap.npz")
     assert not (tmp_path / "sprung").exists()
     monkeypatch.setattr(checkpoint, "FORMAT", "that of another version")
     with pytest.raises(ValueError, match="not one of this version"):
-        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+        p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
     monkeypatch.setattr(np, "load", lambda *_, **__: (_ for _ in ()).throw(PermissionError))
     with pytest.raises(PermissionError):  # nothing is damaged
-        minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+        p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
@@ -223,9 +224,9 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
 
     monkeypatch.setattr(checkpoint, "save", full)
     with pytest.warns(UserWarning, match="No space left on device"):
-        r = minimize(h, y0, p, rng=2, checkpoint=tmp_path / "a")
+        r = p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
     assert r.status == "ended"
-    assert np.array_equal(r.y, minimize(h, y0, p, rng=2).y)
+    assert np.array_equal(r.y, p.run(h, y0, rng=2).y)
 
 
 # --- pickles, logs, progress ---
@@ -233,9 +234,9 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, every_step, monkeypatch):
 
 def test_hierarchies_and_results_are_pickled():
     h, y0, p = setting(50)
-    copy = minimize(pickle.loads(pickle.dumps(h)), y0, p, rng=1)
-    assert bits(pickle.loads(pickle.dumps(copy))) == bits(minimize(h, y0, p, rng=1))
-    failed = minimize(replace(h, evaluate=fails_later), y0 + 1, p, rng=1)
+    copy = p.run(pickle.loads(pickle.dumps(h)), y0, rng=1)
+    assert bits(pickle.loads(pickle.dumps(copy))) == bits(p.run(h, y0, rng=1))
+    failed = p.run(replace(h, evaluate=fails_later), y0 + 1, rng=1)
     assert isinstance(pickle.loads(pickle.dumps(failed)).error, LevelError)
 
 
@@ -247,7 +248,7 @@ def test_a_run_is_logged(caplog, tmp_path):
     h, y0, p = setting(50)
     with caplog.at_level(logging.INFO, logger="mlgd"):
         stopped(h, y0, p, tmp_path / "a", 20, rng=1)
-        minimize(h, y0, p, rng=1, checkpoint=tmp_path / "a")
+        p.run(h, y0, rng=1, checkpoint=tmp_path / "a")
         decided = minimize(h, y0, eps=0.1).decisions
     for words in ("stopped after 20 steps", "resumed from", "ended after 50 steps", *decided):
         assert words in caplog.text
@@ -255,10 +256,10 @@ def test_a_run_is_logged(caplog, tmp_path):
 
 def test_progress_says_how_far_and_what_was_paid(capsys):
     h, y0, p = setting(50)
-    minimize(h, y0, p, rng=1)
+    p.run(h, y0, rng=1)
     flow(h, y0, [1.0], 9.0)
     assert capsys.readouterr() == ("", "")
-    minimize(h, y0, p, rng=1, progress=True)
+    p.run(h, y0, rng=1, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
     for words in ("100%", "50/50", "price"):

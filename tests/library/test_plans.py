@@ -12,8 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mlgd import Hierarchy, Plan, Problem, Telescope, audit, compare, minimize, plan
+from mlgd import Hierarchy, Plan, Problem, Telescope, audit, compare, plan
 from mlgd.examples import biased
+from mlgd.hierarchy import dyadic
+from mlgd.plans import Stage
 
 METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 positive = st.floats(-3.0, 3.0).map(lambda x: 10.0**x)
@@ -190,7 +192,7 @@ def test_a_plan_on_a_ladder_keeps_its_promise_and_its_bill(name, method, mu):
     assert bill.delta == pytest.approx(OFF[max(bill.stages[-1].probabilities)], rel=1e-15)
     words = (f"{method}: ", "error budget", "expected price", "never above", "proved")
     assert [word for word in words if word not in str(bill)] == []
-    runs = [minimize(h, START, bill, rng=seed) for seed in range(32)]
+    runs = [bill.run(h, START, rng=seed) for seed in range(32)]
     paid = np.array([run.cost for run in runs])
     error = paid.std(ddof=1) / math.sqrt(paid.size)
     assert abs(paid.mean() - bill.expected_cost) <= 4 * error + 1e-9 * bill.expected_cost
@@ -260,7 +262,7 @@ def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is(
         plan(PROBLEM, 0.9 * floor, "accelerated", on=h)
     exact = Hierarchy(lambda k, y: y, PRICE, list(OFF), OFF.get, exact=True)
     assert sum(plan(PROBLEM, 1e-9, on=exact).budget.values()) <= 1e-9 * (1 + 1e-9)
-    run = minimize(exact, np.ones(2), plan(PROBLEM, 0.2, on=exact), rng=0)  # its own levels
+    run = plan(PROBLEM, 0.2, on=exact).run(exact, np.ones(2), rng=0)  # its own levels
     assert run.status == "done"
 
 
@@ -274,10 +276,10 @@ def test_measured_inputs_make_an_estimate():
     for bill in (plan(PROBLEM, 0.1, on=report), plan(measured, 0.1), plan(measured, 0.1, on=h)):
         assert bill.promise == "estimate"
         assert "mean loss about 0.1 (estimate: " in bill.promised
-    assert minimize(h, np.ones(2), plan(measured, 0.1, on=h), rng=0).promise == "estimate"
+    assert plan(measured, 0.1, on=h).run(h, np.ones(2), rng=0).promise == "estimate"
     seen = report.hierarchy  # its accuracies were measured, whoever plans on them
     for bill in (plan(PROBLEM, 0.2, on=seen), plan(PROBLEM, 0.2)):
-        assert minimize(seen, np.ones(2), bill, rng=0).promise == "estimate"
+        assert bill.run(seen, np.ones(2), rng=0).promise == "estimate"
 
 
 def test_a_report_brings_its_own_increments():
@@ -297,9 +299,30 @@ def test_a_plan_by_hand_promises_nothing():
     assert "nothing is promised (set by hand)" in str(bill)
     assert bill.expected_cost == pytest.approx(50 * (1.0 + 0.1 * 60.0))  # level 0 is there already
     assert bill.cost_bound == 50 * 61
-    run = minimize(h, START, bill, rng=0)
+    run = bill.run(h, START, rng=0)
     assert (run.steps, run.promise, bill.averaging) == (50, "none", "tail")
     assert Plan.by_hand(Telescope(h, [1.0]), 0.5, 3).averaging == "uniform"
+
+
+def test_a_plan_made_by_hand_of_little_says_what_it_is():
+    bare = Plan(method="x", eta=0.1, stages=())
+    assert "x: 0 steps of 0.1" in str(bare)
+    assert math.isnan(bare.delta)
+    assert math.isnan(bare.sigma)
+    bare = replace(bare, stages=(Stage(3, 0.1, 0.1),))
+    with pytest.raises(ValueError, match="without probabilities needs the plan's problem"):
+        bare.telescope(LADDERS["dyadic"], bare.stages[0])
+
+
+def test_what_nobody_declared_is_not_planned_on_and_what_was_measured_is_an_estimate():
+    """Levels three units off each other, and no accuracy given: once a 'proved' run, 24 above."""
+    h = Hierarchy(lambda k, y: y + 4 + 2.0**-k, lambda k: 8.0**k, range(12))
+    problem = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
+    for method in METHODS[:3]:
+        with pytest.raises(ValueError, match="what is not declared proves nothing: give accuracy="):
+            plan(problem, 0.1, method, on=h)
+    assert plan(problem, 0.1, on=replace(h, accuracy=dyadic)).promise == "proved"
+    assert plan(problem, 0.1, on=audit(h, [np.ones(1), np.zeros(1)])).promise == "estimate"
 
 
 # --- comparison ---

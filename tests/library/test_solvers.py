@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mlgd import Hierarchy
-from mlgd.solvers import TRIES, advance, constants, curvature, inverse, keep, lanczos, search
+from mlgd.curvature import Curvature, Pair, lanczos, spectrum_around
+from mlgd.solvers import TRIES, advance, constants, search
 
 SPECTRUM = np.geomspace(1e-3, 1.0, 60)
 START = np.random.default_rng(2).standard_normal(60)
@@ -34,7 +35,7 @@ def barrier(y):
 
 def solved(f, y, tolerance=1e-9, most=400):
     """L-BFGS until the gradient is small: the point and the evaluations."""
-    calls, pairs = [0], []
+    calls, pairs = [0], Curvature()
 
     def counted(z):
         calls[0] += 1
@@ -68,10 +69,10 @@ def test_l_bfgs_stays_inside_of_a_domain():
 
 
 def test_l_bfgs_says_where_no_step_helps():
-    calls, pairs = [], [[np.ones(3), np.ones(3), 3.0]]
+    calls, pairs = [], Curvature([Pair(np.ones(3), np.ones(3), 3.0)])
     assert advance(lambda y: calls.append(y) or np.ones(3), np.zeros(3), np.ones(3), pairs) is None
     assert len(calls) == 3 + 14  # with the pairs, and without
-    assert advance(lambda y: -y, np.ones(3), -np.ones(3), []) is None
+    assert advance(lambda y: -y, np.ones(3), -np.ones(3), Curvature()) is None
 
 
 NOTHING, FURTHER = math.inf, [10.0**n for n in (*range(10), 11, 14, 18, 23)]
@@ -98,7 +99,7 @@ def tried(slope, further):
         return None if slope(x[0]) is None else np.array([slope(x[0])], float)
 
     found = search(f, np.zeros(1), np.array([slope(0.0)], float), np.ones(1), further)
-    assert found is None or found[0] == seen[-1]
+    assert found is None or found[0][0] == seen[-1]
     return seen if found else [*seen, NOTHING]
 
 
@@ -112,22 +113,35 @@ def test_a_line_search_tries_no_more_than_it_must(where):
 def test_without_pairs_the_first_step_is_a_hundredth_of_the_point():
     for start, length in ((np.zeros(3), 1e-4), (np.full(4, 5.0), 0.1)):
         seen = []
-        advance(lambda y, s=seen: s.append(y) or y - 1, start, start - 1, [])
+        advance(lambda y, s=seen: s.append(y) or y - 1, start, start - 1, Curvature())
         assert np.linalg.norm(seen[0] - start) == pytest.approx(length)
 
 
 def test_pairs_of_a_quadratic_make_its_inverse():
-    pairs = []
+    known = Curvature()
     for e in np.eye(5):
-        keep(pairs, e, SPECTRUM[-5:] * e)
+        known.learn(e, SPECTRUM[-5:] * e)
     for cosine in (-1.0, 0.95e-10):  # no curvature, and too little
-        keep(pairs, np.eye(5)[0], cosine * np.eye(5)[0] + np.eye(5)[1])
-    keep(other := [], np.eye(5)[0], 1.05e-10 * np.eye(5)[0] + np.eye(5)[1])
-    assert len(other) == 1
+        known.learn(np.eye(5)[0], cosine * np.eye(5)[0] + np.eye(5)[1])
+    other = Curvature()
+    other.learn(np.eye(5)[0], 1.05e-10 * np.eye(5)[0] + np.eye(5)[1])
+    assert len(other.pairs) == 1
     for _ in range(200):
-        keep(other, np.ones(1), np.ones(1))
-    assert [len(other), len(other[0][0])] == [150, 1]  # the oldest are forgotten
-    assert inverse(pairs, np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
+        other.learn(np.ones(1), np.ones(1))
+    assert [len(other.pairs), other.pairs[0].step.size] == [150, 1]  # the oldest are forgotten
+    assert known.solve(np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
+
+
+def test_what_was_solved_is_remembered_until_a_pair_comes():
+    known, v = Curvature(), START[:5]
+    known.learn(np.eye(5)[0], 2 * np.eye(5)[0])
+    first = known.solve(v)
+    assert known.solve(v) is first
+    assert known.worth(v) == pytest.approx(v @ first / 2)
+    known.learn(np.eye(5)[1], 8 * np.eye(5)[1])
+    assert known.solve(v) is not first
+    known.forget()
+    assert (known.worth(v), known.worth(0 * v)) == (math.inf, 0.0)
 
 
 def test_lanczos_weighs_a_vector_and_solves():
@@ -135,8 +149,8 @@ def test_lanczos_weighs_a_vector_and_solves():
     found = lanczos(lambda u: SPECTRUM * u, v, 60)
     assert found.weights @ (1 / found.nodes) == pytest.approx(v @ (v / SPECTRUM), rel=1e-6)
     pairs = found.pairs(0.0, v.shape)
-    assert inverse(pairs, v) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
-    assert min(bent for *_, bent in found.pairs(0.1, v.shape)) == 0.1
+    assert Curvature(pairs).solve(v) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
+    assert min(pair.product for pair in found.pairs(0.1, v.shape)) == 0.1
     assert lanczos(lambda u: None, v, 60) is None
     sizes = [
         len(lanczos(lambda u: SPECTRUM * u, v, 60, tolerance).nodes) for tolerance in (0.1, 0.02)
@@ -154,16 +168,17 @@ def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
 
     def looked(f, at):
         calls, rng = [], np.random.default_rng(0)
-        found = curvature(lambda y: calls.append(1) or f(y), at, f(at), START, 30.0, 60, rng)
+        counted = lambda y: calls.append(1) or f(y)  # noqa: E731
+        found = spectrum_around(counted, at, f(at), START, 30.0, 60, rng)
         return found, len(calls) - len(found.nodes)
 
     (rough, few), (smooth, more) = looked(jumps, START), looked(bends, 0 * START)
     assert (few, more, looked(lambda y: np.sin(1e3 * y), START)[1]) == (5, 7, 7)  # lengths tried
     assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=0.08)
-    assert rough.t == 30.0
+    assert rough.spacing == 30.0
     assert 1e-5 < rough.unresolved < 1e-3  # per entry, not the whole jump over the distance
     assert rough.unresolved == max(3 * rough.noise, -rough.nodes[0])
-    assert (smooth.t, smooth.jump) == (30 / 8**5, 0.0)
+    assert (smooth.spacing, smooth.jump) == (30 / 8**5, 0.0)
     assert smooth.nodes[-1] == pytest.approx(2, rel=0.1)
 
 
@@ -181,4 +196,4 @@ def test_constants_of_a_quadratic_and_what_they_took():
 def test_a_point_with_no_value_around_it_is_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="no value at any point around"):
-        curvature(lambda y: None, np.ones(3), np.ones(3), np.ones(3), 1.0, 5, rng)
+        spectrum_around(lambda y: None, np.ones(3), np.ones(3), np.ones(3), 1.0, 5, rng)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import rosen, rosen_der
 
 from mlgd import Hierarchy, minimize
-from mlgd.solvers import norm
+from mlgd.curvature import norm
 
 D = 30
 RNG = np.random.default_rng(7)
@@ -165,7 +165,7 @@ def test_it_ends_near_eps(name):
     evaluate, levels, start, eps, loss = REACHED[name]
     paid = []
     for share in SHARES:
-        run = minimize(Hierarchy(evaluate, price, levels), start, eps=share * eps, rng=0)
+        run = minimize(Hierarchy(evaluate, price, levels), start, eps=share * eps)
         assert run.status == ("ended" if share in UNTOLD.get(name, ()) else "done")
         assert run.success == (run.promise == "estimate") == (run.status == "done")
         assert loss(run.y) <= KNOWN.get((name, share), 1) * share * eps
@@ -193,7 +193,7 @@ MISSED = {
 @pytest.mark.parametrize("name", MISSED)
 def test_or_says_why_not(name):
     evaluate, sentence = MISSED[name]
-    run = minimize(Hierarchy(evaluate, price, range(8)), ZERO, eps=1e-5, rng=0)
+    run = minimize(Hierarchy(evaluate, price, range(8)), ZERO, eps=1e-5)
     assert run.promise == "none"
     assert run.status == "missed" or name in ("too short", "rounded to zero", "at a maximum")
     assert sentence in run.message
@@ -202,6 +202,6 @@ def test_or_says_why_not(name):
 
 def test_prices_may_fall_on_the_way():
     prices = [1, 8, 64, 32, 4096, 8**5, 8**6, 8**7]
-    run = minimize(Hierarchy(noisy, lambda k: prices[k], range(8)), ZERO, eps=1e-3, rng=0)
+    run = minimize(Hierarchy(noisy, lambda k: prices[k], range(8)), ZERO, eps=1e-3)
     assert run.status == "done"
     assert above(run.y) <= 1e-3

@@ -11,22 +11,20 @@ import numpy as np
 import pytest
 
 from mlgd import (
-    Adversary,
     Hierarchy,
     Plan,
     Problem,
-    Schedule,
     Telescope,
     audit,
     compare,
     constants,
-    flow,
-    minimize,
     plan,
 )
-from mlgd.bill import Bill
+from mlgd.adversary import Adversary
 from mlgd.examples import HeatSource, biased
+from mlgd.flow import Schedule, flow
 from mlgd.hierarchy import dyadic
+from mlgd.result import Bill
 
 paid: list[int] = []
 
@@ -59,7 +57,11 @@ def made(**changes):
 
 
 def run(h=H, y0=Y, how=PLAN, **options):
-    return lambda: minimize(h, y0, how, **options)
+    return lambda: how.run(h, y0, **options)
+
+
+def climb(h=H, y0=Y, **options):
+    return lambda: minimize(h, y0, **options)
 
 
 def jump(h=H, y0=Y, rates=(4.0, 1.0), horizon=1.0, **options):
@@ -146,13 +148,12 @@ ROWS = [
     # minimize
     (run(h=None), "a Hierarchy is needed; got a value of type NoneType"),
     (run(h=REPORT), "Hierarchy is needed; got a value of type Audit: give its .hierarchy"),
-    (run(how=PROBLEM), r"plan must come from mlgd.plan; got a value of type Problem"),
-    (run(how=compare(PROBLEM, 0.25)), "come from mlgd.plan; got a value of type list"),
-    (run(how=None), r"give a plan \(its eps is in it\), eps or max_cost; got none of them"),
-    (run(eps=0.1), "give a plan .* or eps, not both"),
-    (run(how=None, eps=-0.1), "eps must be positive and finite; got -0.1"),
-    (run(how=None, eps=0.1, radius=0), "radius must be positive and finite; got 0"),
-    (run(how=None, max_cost=99.0, radius=1.0), "radius goes with eps, in a run without a plan"),
+    (climb(eps=PLAN), r"a plan runs by itself: plan.run\(h, y0\)"),
+    (climb(eps=None), "give eps, the loss above the minimum that will do, or max_cost"),
+    (climb(eps=-0.1), "eps must be positive and finite; got -0.1"),
+    (climb(eps=PROBLEM), "eps must be positive and finite; got"),
+    (climb(eps=0.1, radius=0), "radius must be positive and finite; got 0"),
+    (climb(eps=None, max_cost=99.0, radius=1.0), "radius goes with eps: give eps"),
     (run(y0=3.0), POINT),
     (run(rng="seed"), "SeedSequence expects int or sequence of ints"),
     (run(max_cost=0.0), "max_cost must be positive and finite; got 0.0"),
@@ -187,7 +188,10 @@ ROWS = [
     (planned(method="scheduled"), "the scheduled method needs strong convexity"),
     (planned(eta="big"), "eta must be positive and finite; got 'big'"),
     (planned(on=3), "a Hierarchy is needed; got a value of type int"),
-    (planned(on=H, eps=1e-9), "1e-09 is out of reach on this ladder: .* add finer levels or ask"),
+    (
+        planned(on=H, eps=1e-9),
+        "1e-09 is out of reach on this ladder: .* add finer levels or ask",
+    ),
     (lambda: compare(REPORT, 0.1), "plan needs a Problem.* got Audit"),
     (lambda: compare(PROBLEM, 1e-9, on=H), "accuracy .* is needed and the finest level offers"),
     (telescope([]), r"a probability for each level used is needed, .*; got \[\]"),
@@ -235,10 +239,11 @@ def agree(by, accuracy):
 def resumed(x):
     with TemporaryDirectory() as folder:
         for start in (Y, Y * (1 + x)):
-            minimize(H, start, PLAN, rng=0, checkpoint=f"{folder}/a")
+            PLAN.run(H, start, rng=0, checkpoint=f"{folder}/a")
 
 
 NINE, TRUTH = by_hand(telescope=Telescope(H, [1.0]), eta=1.0)(), ([Y[:1]], lambda y: y)
+FINE = plan(PROBLEM, 1, on=H)
 KNOWN = replace(NINE, problem=PROBLEM)  # the distance to a minimizer
 BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not 1.05 of it
     (1e-12, lambda x: made(accuracy=lambda k: (1 + x) ** k)()),
@@ -246,15 +251,18 @@ BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not
     (1e-12, lambda x: PROBLEM.prices(2.0**-6 / (1 + x)).levels[-1] == 6),
     (1e-12, lambda x: plan(PROBLEM, 0.1, eta=0.25 * (1 + x))),
     (1e-12, lambda x: Adversary(0.125 * (1 + x), 1.0, 1.0, 2.0, 1.0)),
-    (1e-12, lambda x: minimize(H, Y, NINE, max_cost=72 / (1 + x)).status == "ended"),
+    (1e-12, lambda x: NINE.run(H, Y, max_cost=72 / (1 + x)).status == "ended"),
     (1e-9, lambda x: agree(lambda k: (-1) ** k * 0.5 * (1 + x), 0.5)),
     (1e-14, lambda x: agree(lambda k: 1 + k * x, 1e-300)),
     (1e-9, lambda x: audit(off(lambda k: 2.0**-k * (1 + x)), *TRUTH).warnings == ()),
     (1e-9, lambda x: audit(off(lambda k: 2.0 ** -(k + x)), *TRUTH).problem(beta=1, d0=1).first < 2),
-    (1e-3, lambda x: run(h=off(price, lambda k: 2.0**-k * (1 + x)), how=plan(PROBLEM, 1, on=H))()),
+    (
+        1e-3,
+        lambda x: run(h=off(price, lambda k: 2.0**-k * (1 + x)), how=plan(PROBLEM, 1, on=H))(),
+    ),
     (1e-6, resumed),
-    (2e8, lambda x: minimize(off(lambda k: x), Y[:1], NINE).status == "ended"),
-    (2e8, lambda x: minimize(off(lambda k: x), 9 * Y[:1], KNOWN).status == "ended"),
+    (2e8, lambda x: NINE.run(off(lambda k: x), Y[:1]).status == "ended"),
+    (2e8, lambda x: KNOWN.run(off(lambda k: x), 9 * Y[:1]).status == "ended"),
 ]
 
 

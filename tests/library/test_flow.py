@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from families import failing
 
-from mlgd import Hierarchy, LevelError, Schedule, flow
-from mlgd import jumps as module
+from mlgd import Hierarchy, LevelError
+from mlgd import flow as module
+from mlgd.flow import Schedule, flow
 
 Z = 4.9
 
