@@ -18,6 +18,7 @@ from mlgd import (
     audit,
     compare,
     constants,
+    minimize,
     plan,
 )
 from mlgd.adversary import Adversary
