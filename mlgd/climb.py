@@ -43,6 +43,7 @@ from .run import Progress, Run, State, refuse
 from .solvers import advance
 
 TINY, HUGE = 1e-140, 1e100  # entries of gradients beyond them: their squares are lost
+OUT_OF_THE_WORLD = 1e30  # of 1 + |y0|: a trial so far from the start is not made
 
 
 def minimize(
@@ -196,6 +197,8 @@ class Ascent:
         self.hidden = rules.HIDDEN_BY_RADIUS * eps if radius < math.inf else 0.0
         self.ridge = 8 * self.hidden / radius / radius
         self.eps = eps - self.hidden
+        start = state.y if state.start is None else state.start
+        self.farthest = OUT_OF_THE_WORLD * (1 + np.abs(start).max())
         self.levels = bill.h.levels
         self.top = len(self.levels) - 1
         self.exact = self.top if bill.h.exact or not self.top else None  # nothing lies beyond it
@@ -237,6 +240,8 @@ class Ascent:
 
     def tried(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
         """The same, or None where the level has no value: a trial went too far."""
+        if np.abs(x - self.s.start).max() > self.farthest:
+            return None
         try:
             value = self.value(rank, x, purpose)
         except OutOfDomain as outside:
