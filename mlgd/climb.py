@@ -235,8 +235,8 @@ class Ascent:
 
     def value(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray:
         """A level at x, and with a radius the pull of the start."""
-        pull = self.ridge * (x - self.s.start)
-        return self.bill.value(self.levels[rank], x, purpose) + pull
+        value = self.bill.value(self.levels[rank], x, purpose)
+        return value + self.ridge * (x - self.s.start) if self.ridge else value
 
     def tried(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
         """The same, or None where the level has no value: a trial went too far."""

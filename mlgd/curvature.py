@@ -15,9 +15,12 @@ import numpy as np
 from .hierarchy import OutOfDomain
 
 Gradient = Callable[[np.ndarray], np.ndarray | None]  # None outside of its domain
-PAIRS = 150  # kept
+PAIRS = 150  # kept,
+MEMORY = 1.6e8  # or bytes of vectors, in high dimension; Lanczos may take as many again
+FEWEST = 20  # vectors that are kept in any dimension
 POSITIVE = 1e-10  # of the lengths: a pair with less curvature is none
 SEVERAL_NOISES = 3.0  # eigenvalues below that are not told from zero
+COLUMNS = 4096  # turned at a time
 NO_BEND = 3e-4  # of a difference: less is no bend; longer differences would hide flat directions
 
 
@@ -29,12 +32,24 @@ def dot(v: np.ndarray, w: np.ndarray) -> float:
     return float(np.vdot(v, w))
 
 
+def room(size: int) -> int:
+    """How many vectors of so many entries may be kept."""
+    return max(FEWEST, int(MEMORY / (8 * size)))
+
+
 class Pair(NamedTuple):
-    """A step, the change of the gradient over it, and their product."""
+    """A step, the change of the gradient over it, and their product.
+
+    A unit eigenvector has no change of its own (None): that is its eigenvalue, `product`, times it.
+    """
 
     step: np.ndarray
-    change: np.ndarray
+    change: np.ndarray | None
     product: float
+
+    @property
+    def vectors(self) -> int:
+        return 1 if self.change is None else 2
 
 
 class Curvature:
@@ -57,14 +72,15 @@ class Curvature:
         q = v.copy()
         shares = []
         for step, change, product in reversed(self.pairs):
-            share = dot(step, q) / product
-            q -= share * change
-            shares.append(share)
+            along = dot(step, q)
+            shares.append(along / product)
+            q -= along * step if change is None else along / product * change
         if self.pairs:
-            latest = self.pairs[-1]
-            q *= latest.product / dot(latest.change, latest.change)
+            step, change, product = self.pairs[-1]
+            q *= 1 / product if change is None else product / dot(change, change)
         for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
-            q += (share - dot(change, q) / product) * step
+            along = dot(step, q) if change is None else dot(change, q) / product
+            q += (share - along) * step
         return q
 
     def worth(self, v: np.ndarray, ridge: float = 0.0) -> float:
@@ -85,6 +101,9 @@ class Curvature:
         """Put pairs in below the later ones, and forget the oldest."""
         self.pairs[place:place] = pairs
         del self.pairs[:-PAIRS]
+        kept = room(self.pairs[-1].step.size)
+        while sum(pair.vectors for pair in self.pairs) > kept:
+            del self.pairs[0]
         self._solved = []
 
     def forget(self) -> None:
@@ -124,7 +143,7 @@ class Spectrum(NamedTuple):
         """The same as pairs of L-BFGS, eigenvalues raised to `least`."""
         found = []
         for vector, bent in zip(self.vectors, self.raised_to(least).tolist(), strict=True):
-            found.append(Pair(vector.reshape(shape), (bent * vector).reshape(shape), bent))
+            found.append(Pair(vector.reshape(shape), None, bent))
         return found
 
 
@@ -142,7 +161,7 @@ def lanczos(
     """
     length = norm(v)
     steps = min(steps, v.size)
-    basis = np.full((steps, v.size), np.nan)
+    basis = np.empty((steps, v.size))
     seen = np.zeros((steps + 1, steps))  # the Hessian between directions
     basis[0] = v / length
     before, check = math.inf, 6
@@ -160,7 +179,7 @@ def lanczos(
             least = max(found.unresolved, 1e-14 * norm(found.nodes), 1e-150)
             now = found.inverse_weight(least)
             if ends or abs(now - before) <= tolerance * now:
-                return found._replace(vectors=turn.T @ basis[:n])
+                return found._replace(vectors=turned(basis[:n], turn))
             before, check = now, math.ceil(1.2 * n)
         basis[n] = w / size
     return None
@@ -172,6 +191,14 @@ def _ritz(square: np.ndarray, basis: np.ndarray, length: float) -> tuple[Spectru
     nodes, turn = np.linalg.eigh((square + square.T) / 2)
     noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))
     return Spectrum(nodes, length**2 * turn[0] ** 2, basis, noise), turn
+
+
+def turned(basis: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """turn^T basis, in the basis's own memory, some columns at a time."""
+    for first in range(0, basis.shape[1], COLUMNS):
+        part = basis[:, first : first + COLUMNS]
+        part[:] = turn.T @ part
+    return basis
 
 
 class Spacing(NamedTuple):
@@ -212,6 +239,7 @@ def spectrum_around(
 ) -> Spectrum:
     """Lanczos from v, at most so many products, on differences of f around x, where it is `at`."""
     t, jump = best_spacing(f, x, at, v, longest, rng)
+    most = min(most, room(v.size))
 
     def product(u: np.ndarray) -> np.ndarray | None:
         there = f(x - t * u.reshape(x.shape))
