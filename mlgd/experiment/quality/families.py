@@ -136,6 +136,6 @@ def hindsight(m: Member, eps: float) -> float:
     """The price of the cheapest rival: frozen for its family, or one gradient that will do."""
     if m.kind in ("vectors", "turned"):
         return next(m.cost(k) for k in m.levels if m.loss(m.zero(k)) <= eps)
-    frozen = json.loads((Path(__file__).parents[2] / "book/data/hindsight.json").read_text("utf-8"))
+    frozen = json.loads((Path(__file__).parents[3] / "book/data/hindsight.json").read_text("utf-8"))
     where = [m.kind + " isotropic" * m.isotropic, m.gamma, m.kappa, eps]
     return next(price for *cell, price in frozen["cells"] if cell == where)

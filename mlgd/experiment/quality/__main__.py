@@ -1,0 +1,60 @@
+"""The quality bench of `minimize`: make quality, or python -m mlgd.experiment.quality.
+
+Prints what the tool reaches and claims on the problems of this folder, and what it pays over
+others; a full run writes it to book/data/quality.json. After a change of the tool, --tool is
+enough: rivals and the best in hindsight do not change with it.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from .bench import FILE, all_runs, as_kept, read, write
+from .problems import MAKERS, instances
+from .short import short_runs
+from .synthetic import KINDS, synthetic
+from .totals import problem_table, total_table, totals
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m mlgd.experiment.quality",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--short", action="store_true", help="the few runs of the tests")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*MAKERS], default=[])
+    parser.add_argument("--tool", action="store_true", help="take the others from the file")
+    parser.add_argument("--out", type=Path, help="the file to write; of a full run, the book's")
+    parser.add_argument(
+        "--synthetic",
+        nargs="*",
+        metavar="KIND",
+        choices=KINDS,
+        help="families of quadratics instead: " + ", ".join(KINDS),
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=range(8000, 8004))
+    asked = parser.parse_args(arguments)
+    if asked.synthetic is not None:
+        synthetic(asked.synthetic or KINDS, asked.seeds)
+        return
+    if asked.short:
+        runs = short_runs()
+    else:
+        known = read() if asked.tool else []
+        runs = []
+        for problem in tqdm([*instances(asked.only)], disable=None):
+            runs += map(as_kept, all_runs(problem, known))
+    found = totals(runs)
+    print(problem_table(runs))
+    print(total_table(found))
+    full = not (asked.short or asked.only)
+    out = asked.out or (FILE if full else None)
+    if out:
+        write(out, runs, found)
+
+
+if __name__ == "__main__":
+    main()
