@@ -53,7 +53,7 @@ lab: $(READY) ## open the chapters in JupyterLab (installed on first use)
 bench: $(READY) ## run the benchmarks, tests/bench_*.py
 	@for script in tests/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
-quality: $(READY) ## judge minimize on the quality bench: promises, prices over others (ten minutes; QUALITY="--tool" reuses the others)
+quality: $(READY) ## judge minimize on the quality bench: promises, prices over others (four minutes; half of one with QUALITY=--tool, which keeps the others)
 	$(BIN)/python -m mlgd.experiment.quality $(QUALITY)
 
 figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its audit reads (two minutes)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .bench import FILE, all_runs, as_kept, read, write
-from .problems import MAKERS, instances
+from .problems import PROBLEMS, instances
 from .short import short_runs
 from .synthetic import KINDS, synthetic
 from .totals import problem_table, total_table, totals
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--short", action="store_true", help="the few runs of the tests")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*MAKERS], default=[])
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*PROBLEMS], default=[])
     parser.add_argument("--tool", action="store_true", help="take the others from the file")
     parser.add_argument("--out", type=Path, help="the file to write; of a full run, the book's")
     parser.add_argument(

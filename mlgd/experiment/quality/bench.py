@@ -18,12 +18,12 @@ import numpy as np
 from mlgd import Result, minimize
 
 from .policies import POLICIES, follow, hindsight
-from .problem import Problem
-from .problems import instance
+from .problem import Instance
+from .problems import PROBLEMS
 from .references import descend, gap, targets
 
 FILE = Path(__file__).parents[3] / "book" / "data" / "quality.json"
-Tool = Callable[[Problem, float], Result]
+Tool = Callable[[Instance, float], Result]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def convex(self) -> bool:
-        return instance(self.name, self.seed).convex
+        return PROBLEMS[self.name].convex
 
     @property
     def rival(self) -> float | None:
@@ -60,12 +60,12 @@ class Run:
         return min(prices, default=None)
 
 
-def call(problem: Problem, eps: float) -> Result:
+def call(problem: Instance, eps: float) -> Result:
     """The tool as a user calls it who knows nothing but a target."""
     return minimize(problem.hierarchy, problem.start, eps=eps)
 
 
-def tool_run(problem: Problem, target: int, tool: Tool = call) -> Run:
+def tool_run(problem: Instance, target: int, tool: Tool = call) -> Run:
     """The tool on one problem and target."""
     eps = targets(problem)[target]
     result = tool(problem, eps)
@@ -81,14 +81,14 @@ def tool_run(problem: Problem, target: int, tool: Tool = call) -> Run:
     )
 
 
-def own_gap(problem: Problem, y: np.ndarray) -> float:
+def own_gap(problem: Instance, y: np.ndarray) -> float:
     """How far the true loss at y is above that of the minimum that a descent from y ends in."""
     with np.errstate(all="ignore"):
         bottom = descend(problem.truth, y, maxiter=5000, maxfun=10000, ftol=1e-15, gtol=1e-10)
     return problem.loss(y) - problem.loss(bottom)
 
 
-def others(problem: Problem) -> list[dict]:
+def others(problem: Instance) -> list[dict]:
     """For each target, what does not change when the tool does: policies and hindsight."""
     goals = targets(problem)
     least = hindsight(problem, goals)
@@ -100,7 +100,7 @@ def others(problem: Problem) -> list[dict]:
     return rows
 
 
-def all_runs(problem: Problem, known: Sequence[Run] = (), tool: Tool = call) -> list[Run]:
+def all_runs(problem: Instance, known: Sequence[Run] = (), tool: Tool = call) -> list[Run]:
     """Every target of a problem; the others are taken from runs that are known, if given."""
     runs = [tool_run(problem, target, tool) for target in range(len(problem.shares))]
     if not known:

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from .problem import Pair, Problem
+from .problem import Instance, Pair
 from .references import gap, guarded
 
 PACE = 8  # iterations on each level, of the policy that counts
@@ -22,7 +22,7 @@ LONG = {"maxiter": MOST, "maxfun": 2 * MOST, "ftol": 0.0, "gtol": 1e-14}
 class Shopper:
     """Buys losses with gradients, and knows what it paid."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Instance):
         self.problem = problem
         self.price = 0.0
 
@@ -30,7 +30,7 @@ class Shopper:
         """A level as a function whose every call is charged."""
 
         def bought(y: np.ndarray) -> Pair:
-            self.price += self.problem.price(k)
+            self.price += self.problem.ladder.price(k)
             return self.problem.pair(k, y)
 
         return bought
@@ -140,7 +140,7 @@ POLICIES: dict[str, Callable[[Shopper, float], np.ndarray]] = {
 }
 
 
-def follow(problem: Problem, policy: Callable, eps: float) -> tuple[float, float]:
+def follow(problem: Instance, policy: Callable, eps: float) -> tuple[float, float]:
     """What a policy pays, and the true gap where it stops."""
     shopper = Shopper(problem)
     with np.errstate(all="ignore"):
@@ -155,7 +155,7 @@ class Enough(Exception):
     """Nothing can be found any more that is cheaper than what was."""
 
 
-def hindsight(problem: Problem, goals: list[float]) -> list[float]:
+def hindsight(problem: Instance, goals: list[float]) -> list[float]:
     """The least price at which any of these runs first evaluates a point within each goal.
 
     Runs on a single level, and from a first level to a last with 2, 4, 8 or 16 iterations on
@@ -172,7 +172,7 @@ def hindsight(problem: Problem, goals: list[float]) -> list[float]:
     return best
 
 
-def race(problem: Problem, goals: list[float], best: list[float], schedule) -> None:
+def race(problem: Instance, goals: list[float], best: list[float], schedule) -> None:
     """One schedule; `best` is brought up to date, and a run that can't better it ends."""
     first, last, pace = schedule
     shopper = Shopper(problem)

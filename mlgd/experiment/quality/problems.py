@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from functools import cache
 
 from . import meshes, paths, samples, truncated
-from .problem import Problem
+from .problem import Instance
 
-PROBLEMS = (*meshes.PROBLEMS, *paths.PROBLEMS, *samples.PROBLEMS, *truncated.PROBLEMS)
 SEEDS = range(4)
-MAKERS = {make(0).name: make for make in PROBLEMS}
+_ALL = (*meshes.PROBLEMS, *paths.PROBLEMS, *samples.PROBLEMS, *truncated.PROBLEMS)
+PROBLEMS = {problem.name: problem for problem in _ALL}
 
 
 @cache
-def instance(name: str, seed: int) -> Problem:
+def instance(name: str, seed: int) -> Instance:
     """A problem by its name, made once."""
-    return MAKERS[name](seed)
+    return PROBLEMS[name].instance(seed)
 
 
-def instances(names: tuple[str, ...] = (), seeds=SEEDS) -> Iterator[Problem]:
+def instances(names: tuple[str, ...] = (), seeds=SEEDS) -> Iterator[Instance]:
     """Every problem, or those named, with every data seed."""
-    for name in names or MAKERS:
+    for name in names or PROBLEMS:
         for seed in seeds:
             yield instance(name, seed)

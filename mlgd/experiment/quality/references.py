@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from .problem import Pair, Problem
+from .problem import Instance, Pair
 from .problems import instances
 
 FILE = Path(__file__).with_name("references.json")
@@ -71,7 +71,7 @@ def newton(f: Callable[[np.ndarray], Pair], y: np.ndarray) -> np.ndarray:
     return y
 
 
-def descents(problem: Problem) -> list[np.ndarray]:
+def descents(problem: Instance) -> list[np.ndarray]:
     """Ends of descents from the start: on the truth, and level by level in several paces."""
     start = problem.start
     with np.errstate(all="ignore"):
@@ -88,7 +88,7 @@ def descents(problem: Problem) -> list[np.ndarray]:
     return ends
 
 
-def minimizer(problem: Problem) -> np.ndarray:
+def minimizer(problem: Instance) -> np.ndarray:
     """The lowest of all descents, polished by Newton's method."""
     lowest = min(descents(problem), key=problem.loss)
     with np.errstate(all="ignore"):
@@ -102,18 +102,18 @@ def stored() -> dict[str, list[list[float]]]:
 
 
 @cache
-def reference(problem: Problem) -> float:
+def reference(problem: Instance) -> float:
     """The least true loss."""
     return problem.loss(np.array(stored()[problem.name][problem.seed]))
 
 
-def gap(problem: Problem, y: np.ndarray) -> float:
+def gap(problem: Instance, y: np.ndarray) -> float:
     """How far the true loss at y is above the least one; infinite where it overflows."""
     off = problem.loss(y) - reference(problem)
     return off if np.isfinite(off) else np.inf
 
 
-def targets(problem: Problem) -> list[float]:
+def targets(problem: Instance) -> list[float]:
     """The targets, from loose to tight: shares of the gap at the start."""
     return [share * gap(problem, problem.start) for share in problem.shares]
 
