@@ -111,6 +111,11 @@ def certain(problem, eps):
     return replace(result, status="done", promise="estimate")
 
 
+def humble(problem, eps):
+    """A tool that stops far too early and says so."""
+    return replace(certain(problem, eps), promise="none")
+
+
 def timid(problem, eps):
     """A tool that goes on for longer than it must."""
     return minimize(problem.hierarchy, problem.start, eps=eps / 3)
@@ -119,13 +124,25 @@ def timid(problem, eps):
 def wasteful(problem, eps):
     """A tool that makes a third of the runs a tenth dearer."""
     result = bench.call(problem, eps)
-    third = [name for name, *_ in short.SHORT][::3]
-    return replace(result, cost=1.12 * result.cost) if problem.name in third else result
+    third = problem.name in short.STEADY[::3]
+    return replace(result, cost=1.1 * result.cost) if third else result
 
 
-@pytest.mark.parametrize("tool", [certain, timid, wasteful])
-def test_a_worse_tool_is_noticed(tool):
-    assert short.verdict(short.short_runs(tool), short.kept()).worse
+@pytest.mark.parametrize(
+    ("tool", "sign"),
+    [
+        (certain, lambda found: found.false > 0),
+        (humble, lambda found: found.reached > 0),
+        (timid, lambda found: found.mean > 1 + short.ALL),
+        (wasteful, lambda found: found.mean > 1 + short.ALL),
+    ],
+)
+def test_a_worse_tool_is_noticed(tool, sign):
+    keys = [key for key in short.SHORT if key[1:] == (0, 1)]
+    found = short.verdict(short.short_runs(tool, keys), short.kept(keys))
+    assert sign(found)
+    assert found.worse
+    assert short.verdict(short.kept(keys), short.kept(keys)) == short.Verdict(0, 0, 1.0, ())
 
 
 def test_promises_that_are_kept_or_broken_are_counted():
@@ -139,9 +156,11 @@ def test_promises_that_are_kept_or_broken_are_counted():
     assert totals.interval(10, 10)[1] == 1.0
 
 
-def test_the_command_prints_the_short_form(capsys, tmp_path):
+def test_the_command_prints_what_it_is_asked_for(capsys, tmp_path, monkeypatch):
     out = tmp_path / "runs.json"
     command.main(["--only", "transport", "--tool", "--out", str(out)])
-    printed = capsys.readouterr().out
-    assert "false promises" in printed
+    assert "false promises" in capsys.readouterr().out
     assert len(bench.read(out)) == 3 * len(SEEDS)
+    monkeypatch.setattr(command, "short_runs", short.kept)
+    command.main(["--short"])
+    assert "+0 false promises, +0 reached, 1.0000 of the price" in capsys.readouterr().out

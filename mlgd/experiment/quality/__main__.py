@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .bench import FILE, all_runs, as_kept, read, write
+from .bench import FILE, all_runs, as_kept, read, with_others, write
 from .problems import PROBLEMS, instances
-from .short import short_runs
+from .short import kept, short_runs, verdict
 from .synthetic import KINDS, synthetic
 from .totals import problem_table, total_table, totals
 
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         synthetic(asked.synthetic or KINDS, asked.seeds)
         return
     if asked.short:
-        runs = short_runs()
+        before = kept()
+        runs = with_others(short_runs(), before)
+        print(verdict(runs, before))
     else:
         known = read() if asked.tool else []
         runs = []

@@ -41,6 +41,10 @@ class Run:
     policies: tuple[tuple[float, float], ...] = ()  # price, and gap over eps, of each
 
     @property
+    def key(self) -> tuple[str, int, int]:
+        return self.name, self.seed, self.target
+
+    @property
     def reached(self) -> bool:
         return self.over <= 1
 
@@ -100,18 +104,23 @@ def others(problem: Instance) -> list[dict]:
     return rows
 
 
+def with_others(runs: Sequence[Run], known: Sequence[Run]) -> list[Run]:
+    """These runs of the tool, what others pay taken from runs that are known."""
+    kept = {run.key: run for run in known}
+    found = []
+    for run in runs:
+        old = kept[run.key]
+        found.append(replace(run, hindsight=old.hindsight, policies=old.policies))
+    return found
+
+
 def all_runs(problem: Instance, known: Sequence[Run] = (), tool: Tool = call) -> list[Run]:
     """Every target of a problem; the others are taken from runs that are known, if given."""
     runs = [tool_run(problem, target, tool) for target in range(len(problem.shares))]
-    if not known:
-        rows = others(problem)
-        return [replace(run, **row) for run, row in zip(runs, rows, strict=True)]
-    kept = {(run.name, run.seed, run.target): run for run in known}
-    found = []
-    for run in runs:
-        old = kept[run.name, run.seed, run.target]
-        found.append(replace(run, hindsight=old.hindsight, policies=old.policies))
-    return found
+    if known:
+        return with_others(runs, known)
+    rows = others(problem)
+    return [replace(run, **row) for run, row in zip(runs, rows, strict=True)]
 
 
 # --- the file ---
