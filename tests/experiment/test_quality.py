@@ -49,6 +49,17 @@ def test_references_are_minima(name):
             assert problem.loss(bottom) >= least - 1e-3 * tight
 
 
+@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.convex])
+def test_what_is_called_convex_has_monotone_gradients(name):
+    problem = instance(name, 0)
+    rng = np.random.default_rng(1)
+    reach = np.linalg.norm(np.array(stored()[name][0]) - problem.start)
+    for _ in range(20):
+        a, b = problem.start + reach * rng.normal(size=(2, problem.start.size)) / 5
+        change = problem.truth(a)[1] - problem.truth(b)[1]
+        assert change @ (a - b) >= -1e-12 * np.linalg.norm(change) * np.linalg.norm(a - b)
+
+
 def test_a_third_is_not_convex_and_evaluations_do_not_raise_far_away():
     problems = [instance(name, 0) for name in NAMES]
     assert len(problems) >= 18

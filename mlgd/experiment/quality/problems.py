@@ -1,6 +1,8 @@
 """All problems of the bench, and its instances: every problem with every data seed.
 
-None of them is in the tests of the library, and nothing in the library was tuned on them.
+None of them is in the tests of the library, and nothing in the library was tuned on them when
+they were made. Whoever changes a rule until these come out better should look once, at the end,
+at data seeds that nobody has seen: --seeds.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,8 @@
-"""What the runs come to: reached, false promises with an interval, prices over those of others."""
+"""What the runs come to: reached, false promises with an interval, prices over those of others.
+
+The intervals take runs for independent. The three targets of a problem and its data seeds are
+not quite: read them as the least that is uncertain.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
