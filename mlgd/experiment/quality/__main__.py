@@ -12,14 +12,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .bench import FILE, all_runs, as_kept, read, with_others, write
+from .bench import FILE, Run, all_runs, as_kept, read, with_others, write
 from .problems import PROBLEMS, SEEDS, instances
 from .short import kept, short_runs, verdict
 from .synthetic import KINDS, synthetic
 from .totals import problem_table, total_table, totals
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m mlgd.experiment.quality",
         description=__doc__,
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*PROBLEMS], default=[])
     parser.add_argument("--tool", action="store_true", help="take the others from the file")
     parser.add_argument("--out", type=Path, help="the file to write; of a full run, the book's")
+    parser.add_argument("--seeds", nargs="+", type=int, help="other data seeds than usual")
     parser.add_argument(
         "--synthetic",
         nargs="*",
@@ -36,22 +37,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         choices=KINDS,
         help="families of quadratics instead: " + ", ".join(KINDS),
     )
-    parser.add_argument("--seeds", nargs="+", type=int, help="other data seeds than usual")
+    return parser
+
+
+def measured(asked: argparse.Namespace) -> list[Run]:
+    """The runs that were asked for."""
+    if asked.short:
+        before = kept()
+        runs = with_others(short_runs(), before)
+        print(verdict(runs, before))
+        return runs
+    known = read() if asked.tool else []
+    runs = []
+    for problem in tqdm([*instances(asked.only, asked.seeds or SEEDS)], disable=None):
+        runs += map(as_kept, all_runs(problem, known))
+    return runs
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options()
     asked = parser.parse_args(arguments)
     if asked.tool and asked.seeds:
         parser.error("--tool takes the others from the file, which has the usual seeds alone")
     if asked.synthetic is not None:
         synthetic(asked.synthetic or KINDS, asked.seeds or range(8000, 8004))
         return
-    if asked.short:
-        before = kept()
-        runs = with_others(short_runs(), before)
-        print(verdict(runs, before))
-    else:
-        known = read() if asked.tool else []
-        runs = []
-        for problem in tqdm([*instances(asked.only, asked.seeds or SEEDS)], disable=None):
-            runs += map(as_kept, all_runs(problem, known))
+    runs = measured(asked)
     found = totals(runs)
     print(problem_table(runs))
     print(total_table(found))
