@@ -1,7 +1,7 @@
 # Convex optimization when accuracy is expensive: an executable book.
 # `make` lists the targets. Everything lives in .venv; nothing is installed twice.
 
-.PHONY: help book pdf test check run lab bench figure-seeds figure-large figure-rivals clean
+.PHONY: help book pdf test check run lab bench quality figure-seeds figure-large figure-rivals clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
@@ -52,6 +52,9 @@ lab: $(READY) ## open the chapters in JupyterLab (installed on first use)
 
 bench: $(READY) ## run the benchmarks, tests/bench_*.py
 	@for script in tests/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+quality: $(READY) ## judge minimize on the quality bench: promises, prices over others (four minutes; half of one with QUALITY=--tool, which keeps the others)
+	$(BIN)/python -m mlgd.experiment.quality $(QUALITY)
 
 figure-seeds: $(READY) ## run the experiment's twenty seeds and keep what its audit reads (two minutes)
 	$(BIN)/python -m mlgd.experiment.sweep --out book/data/seeds.json

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from mlgd import minimize
 
-from .families import EPS, Member, hindsight
+from .quality.families import EPS, Member, hindsight
 
 __all__ = ["EPS", "Member", "hindsight"]
 TARGET, MARGIN = EPS[1], 0.8  # the tuning seeds are to reach this share of the target

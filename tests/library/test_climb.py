@@ -9,7 +9,7 @@ import pytest
 from mlgd import Hierarchy, minimize
 from mlgd.curvature import Curvature, Pair
 from mlgd.examples import HeatSource
-from mlgd.experiment.rivals import EPS, Member, hindsight
+from mlgd.experiment.quality.families import EPS, Member, hindsight
 from mlgd.solvers import advance
 
 LAM = np.geomspace(1e-2, 1, 30)

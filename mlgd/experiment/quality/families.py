@@ -25,6 +25,7 @@ import numpy as np
 from mlgd.hierarchy import Hierarchy
 
 EPS = (1e-2, 1e-2 / 256)
+FROZEN = Path(__file__).parents[3] / "book" / "data" / "hindsight.json"
 LEVELS = {"vectors": 16, "turned": 18, "smooth": 17, "fresh": 17}
 DIMENSION = {"vectors": 300, "turned": 60, "smooth": 200, "fresh": 200}
 
@@ -71,19 +72,29 @@ class Member:
     @cached_property
     def accuracy(self) -> np.ndarray:
         """a_k."""
-        finer, a = 2.0 ** -np.arange(len(self.levels)), 0.1
+        a = 0.1
         if self.kind in ("smooth", "fresh"):
-            low, high = 0.0, 2 * self.d0 / self.kappa if self.kind == "smooth" else 1.0
-            while (a := (low + high) / 2) not in (low, high):
-                low, high = (a, high) if self.floor(a) < EPS[0] / 2 else (low, a)
+            a = self.halfway()
             a *= 2.0 ** max(0, round(math.log2(0.1 / a)))
-        return a * finer
+        return a * 2.0 ** -np.arange(len(self.levels))
+
+    def halfway(self) -> float:
+        """The accuracy of a level whose zero has a mean loss of half of EPS[0], by bisection."""
+        low = 0.0
+        high = 2 * self.d0 / self.kappa if self.kind == "smooth" else 1.0
+        while (a := (low + high) / 2) not in (low, high):
+            if self.floor(a) < EPS[0] / 2:
+                low = a
+            else:
+                high = a
+        return a
 
     def floor(self, a: float) -> float:
         """The mean loss at the zero of a level of this accuracy (smooth, fresh)."""
         turn, weight = 0.0, 1 / 4
         if self.kind == "smooth":
-            turn, weight = a / (2 * self.d0), (1 + self.d * self.square / self.d0**2) / 4
+            turn = a / (2 * self.d0)
+            weight = (1 + self.d * self.square / self.d0**2) / 4
         bent = np.array([self.spectrum + turn, self.spectrum - turn])
         return a**2 / 2 * float(np.mean(self.spectrum * weight / bent**2))
 
@@ -91,17 +102,22 @@ class Member:
     def drawn(self) -> dict[str, np.ndarray]:
         """What is random in a member."""
         n, d = len(self.levels), self.d
+        signs = [-1.0, 1.0]
         if self.kind in ("smooth", "fresh"):
             rng = np.random.default_rng([20261116, self.seed])
-            start, u, slopes = (rng.choice([-1.0, 1.0], (m, d)) for m in (1, n, n))
-            return {"start": start[0], "u": u / math.sqrt(d), "slopes": slopes}
-        rng = np.random.default_rng(self.seed if self.kind == "vectors" else [self.seed, 13])
-        start, u = rng.choice([-1.0, 1.0], d), rng.normal(size=(n, d))
+            start = rng.choice(signs, (1, d))[0]
+            u = rng.choice(signs, (n, d)) / math.sqrt(d)
+            return {"start": start, "u": u, "slopes": rng.choice(signs, (n, d))}
+        stream = self.seed if self.kind == "vectors" else [self.seed, 13]
+        rng = np.random.default_rng(stream)
+        start = rng.choice(signs, d)
+        u = rng.normal(size=(n, d))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
         w = np.zeros((n, 1, 1))
         if self.kind == "turned":
             q, r = np.linalg.qr(rng.standard_normal((n, d, d)))
             w = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None]
-        return {"start": start, "u": u / np.linalg.norm(u, axis=1, keepdims=True), "w": w}
+        return {"start": start, "u": u, "w": w}
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -109,17 +125,19 @@ class Member:
 
     def level(self, k: int, y: np.ndarray) -> np.ndarray:
         """A_k(y): a function of y, fresh errors too."""
-        a, u, away = self.accuracy[k], self.drawn["u"][k], (y - self.start) / self.d0
+        a, u = self.accuracy[k], self.drawn["u"][k]
+        away = (y - self.start) / self.d0
+        exact = self.spectrum * y
         if self.kind == "vectors":
-            return self.spectrum * y + a * u
+            return exact + a * u
         if self.kind == "turned":
-            return self.spectrum * y + a / math.sqrt(2) * (u + self.drawn["w"][k] @ away)
+            return exact + a / math.sqrt(2) * (u + self.drawn["w"][k] @ away)
         if self.kind == "smooth":
-            return self.spectrum * y + a / 2 * (u + self.drawn["slopes"][k] * away)
+            return exact + a / 2 * (u + self.drawn["slopes"][k] * away)
         point = hashlib.blake2b(y.tobytes() + bytes([k]), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(point))
         v = 1 - 2.0 * rng.integers(0, 2, self.d, dtype=np.int8)
-        return self.spectrum * y + a / 2 * (u + v / math.sqrt(self.d))
+        return exact + a / 2 * (u + v / math.sqrt(self.d))
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -136,6 +154,6 @@ def hindsight(m: Member, eps: float) -> float:
     """The price of the cheapest rival: frozen for its family, or one gradient that will do."""
     if m.kind in ("vectors", "turned"):
         return next(m.cost(k) for k in m.levels if m.loss(m.zero(k)) <= eps)
-    frozen = json.loads((Path(__file__).parents[2] / "book/data/hindsight.json").read_text("utf-8"))
+    frozen = json.loads(FROZEN.read_text("utf-8"))
     where = [m.kind + " isotropic" * m.isotropic, m.gamma, m.kappa, eps]
     return next(price for *cell, price in frozen["cells"] if cell == where)
