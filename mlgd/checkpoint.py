@@ -31,7 +31,7 @@ class Checkpoint:
         self.path = path
         self.beginning = beginning
         self.due = 0.0  # when the next file may be written
-        self.held: dict = {}  # the last whole step
+        self.held: dict = {}  # the state at the last whole step
 
     def read(self) -> dict:
         """What the file holds, nothing if there is none; that of another beginning is refused."""
@@ -50,19 +50,22 @@ class Checkpoint:
                 "this run a file of its own, or delete that one"
             )
 
-    def hold(self, state: object, bill: Bill, rows: list) -> None:
+    def hold(self, state, bill: Bill) -> None:
         """Remember a whole step: what ends the next one finds it half made."""
-        self.held = copied({"state": state, "bill": bill.course()}) | {"rows": rows[:]}
+        self.held = state.kept()
+        bill.settle()
 
-    def write(self, bill: Bill) -> None:
+    def write(self, bill: Bill, rows: list) -> None:
         """Write the last whole step, and what was paid in all; a disk that refuses is a warning."""
         began = time.monotonic()
-        counted = self.held["bill"]["counts"].values()
-        again = dict(bill.again)
-        for k, made in bill.evaluations().items():
-            again[k] += made - sum(counts[k] for counts in counted)
+        content = {
+            "beginning": self.beginning,
+            "state": self.held,
+            "bill": bill.kept(),
+            "rows": rows,
+        }
         try:
-            save(self.path, self.held | {"beginning": self.beginning, "again": again})
+            save(self.path, content)
         except OSError as error:
             what = f"the checkpoint {self.path} was not written: {error}"
             warnings.warn(what, stacklevel=levels_to_the_caller())

@@ -469,20 +469,24 @@ class Ascent:
         except OutOfDomain:  # a coarser level has no value here
             if arrived:
                 raise
-        by_lanczos = rank is not None
-        if by_lanczos:
-            v = s.gradient
-            if not arrived and s.rank != self.exact:
-                v = v + s.increments[-1].change * self.fall().beyond
-            if norm(v) and not self.look_if_there_is_a_value(v, rank):
-                s.base = min(rank + 1, s.rank)  # a finer level may have one
-                by_lanczos = rank == s.rank
+        if rank is not None:
+            s.here.judged = self.is_seen(rank, arrived)
         if rank is not None or not arrived:
             s.here.weighed = True
-            s.here.judged = by_lanczos
         for n, increment in enumerate(s.increments):  # worths are compared at one point
             increment.worth = self.worth(increment.change) if n >= first else 0.0
         self.tell(rank)
+
+    def is_seen(self, rank: int, arrived: bool) -> bool:
+        """See the curvature of a level from what may still cost loss; whether it could be seen."""
+        s = self.s
+        v = s.gradient
+        if not arrived and s.rank != self.exact:
+            v = v + s.increments[-1].change * self.fall().beyond
+        if not norm(v) or self.look_if_there_is_a_value(v, rank):
+            return True
+        s.base = min(rank + 1, s.rank)  # a finer level may have a value around y
+        return rank == s.rank
 
     def taken_anew(self, first: int) -> list[Increment]:
         """The increments from that rank on, at y."""
@@ -522,29 +526,35 @@ class Ascent:
 
     def decide(self) -> Decision:
         """One remainder: stop, look closer, go up, or say by how much eps is missed."""
-        s, last = self.s, self.s.rank == self.top
-        too_far = norm(s.way) > 2 * self.radius
-        s.estimate = math.inf if too_far else self.believed()
+        s = self.s
+        is_far = norm(s.way) > 2 * self.radius
+        s.estimate = math.inf if is_far else self.believed()
         done = self.falls() and s.estimate <= self.aim()
 
-        closer = self.closer_look(done)
-        if closer is not None:
-            s.base = closer
-            return Decision(Phase.LOOK, closer)
-
-        blind = done and s.estimate > 0 and not s.here.judged
-        counts = done or last or self.expensive[s.rank]
-        if s.rank and (blind or (counts and not s.here.weighed)):
-            worth_a_look = blind or self.expensive[s.rank]
-            rank = self.affordable() if worth_a_look else None
-            if blind and rank is None:
-                rank = s.base
-            return Decision(Phase.LOOK, rank)
+        finer = self.closer_look(done)
+        if finer is not None:
+            s.base = finer
+            return Decision(Phase.LOOK, finer)
+        if s.rank and self.blind(done):
+            rank = self.affordable()
+            return Decision(Phase.LOOK, s.base if rank is None else rank)
+        if s.rank and self.unweighed(done):
+            worth_a_look = self.expensive[s.rank]
+            return Decision(Phase.LOOK, self.affordable() if worth_a_look else None)
 
         nothing_curves_up = s.rank > 1 and not s.pairs
-        if done or last or nothing_curves_up:
+        if done or s.rank == self.top or nothing_curves_up:
             return Decision(Phase.END, done=done or not self.eps)
         return Decision(Phase.RISE)
+
+    def blind(self, done: bool) -> bool:
+        """Whether *done* would rest on increments that Lanczos has not weighed at this point."""
+        return done and self.s.estimate > 0 and not self.s.here.judged
+
+    def unweighed(self, done: bool) -> bool:
+        """Whether increments taken somewhere else would decide about the end, or a high price."""
+        counts = done or self.s.rank == self.top or self.expensive[self.s.rank]
+        return counts and not self.s.here.weighed
 
     def falls(self) -> bool:
         """Whether increments were seen to fall, or nothing lies beyond."""

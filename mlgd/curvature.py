@@ -188,9 +188,12 @@ def lanczos(
 def _ritz(square: np.ndarray, basis: np.ndarray, length: float) -> tuple[Spectrum, np.ndarray]:
     """Eigenvalues of the part that was seen, their weights in v, the noise; and the turn there."""
     n = len(square)
-    nodes, turn = np.linalg.eigh((square + square.T) / 2)
-    noise = norm(square - square.T) / math.sqrt(2 * max(2, n * (n - 1)))
-    return Spectrum(nodes, length**2 * turn[0] ** 2, basis, noise), turn
+    symmetric = (square + square.T) / 2
+    nodes, turn = np.linalg.eigh(symmetric)
+    weights = length**2 * turn[0] ** 2
+    entries = 2 * max(2, n * (n - 1))  # of the asymmetry, two for each pair
+    noise = norm(square - square.T) / math.sqrt(entries)
+    return Spectrum(nodes, weights, basis, noise), turn
 
 
 def turned(basis: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -36,14 +36,14 @@ def run(
     start, bill = h.point(y0), Bill(h, max_cost)
     telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
     bill.accuracy |= plan.accuracies or {}
-    own = zip(h.levels, h.accuracies(), strict=True) if h.declared else ()
-    if any(a > LESS_ACCURATE * bill.accuracy[k] for k, a in own):
-        raise ValueError("these levels declare less accuracy than the plan's: plan on them")
+    if h.declared:
+        as_accurate(h, bill.accuracy)
     seeded = rng is not None
     rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
-    state = (Triangles if plan.method == "accelerated" else Descent)(start, coins=coins)
-    course = Run(bill, state, loss, callback, plan.steps, plan.problem and plan.problem.d0)
+    method = Triangles if plan.method == "accelerated" else Descent
+    d0 = None if plan.problem is None else plan.problem.d0
+    course = Run(bill, method(start, coins=coins), loss, callback, plan.steps, d0)
     if checkpoint is not None:
         beginning = {
             "set of levels": [*h.levels, h.exact],
@@ -81,6 +81,13 @@ def rests_on(plan: Plan, h: Hierarchy) -> None:
         h.accuracies()
 
 
+def as_accurate(h: Hierarchy, planned: dict[int, float]) -> None:
+    """Refuse levels that declare less accuracy than the plan relies on."""
+    for k, accuracy in zip(h.levels, h.accuracies(), strict=True):
+        if accuracy > LESS_ACCURATE * planned[k]:
+            raise ValueError("these levels declare less accuracy than the plan's: plan on them")
+
+
 # --- the methods of a plan ---
 
 
@@ -92,25 +99,43 @@ class Planned(State):
     at: int = 0
     coins: dict = field(default_factory=dict)
 
+    def kept(self) -> dict:
+        return dict(vars(self))  # no step changes what a field holds: it puts another there
+
     def draws(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator:
         """For every step that is left: its number in its stage, and a draw y -> g(y) for it."""
-        if type(rng.bit_generator).__name__ != self.coins["bit_generator"]:  # that of the file
-            rng = np.random.Generator(getattr(np.random, self.coins["bit_generator"])())
-        rng.bit_generator.state = self.coins
+        rng = self.generator(rng)
         while self.stage < len(telescopes):
             telescope, steps = telescopes[self.stage], plan.stages[self.stage].steps
-            always = partial(bill.value, telescope.prefix, fresh=False)
-            for first in range(max(self.at - 1, 0) // BLOCK * BLOCK, steps, BLOCK):
+            made = max(self.at - 1, 0)
+            for first in range(made - made % BLOCK, steps, BLOCK):
                 self.coins = rng.bit_generator.state
-                hits = rng.random((BLOCK, telescope.random.size)) < telescope.random
-                alone = (~hits.any(axis=1) & (telescope.prefix is not None)).tolist()
+                block = self.block(bill, telescope, rng)
                 for at in range(max(first, self.at), min(first + BLOCK, steps)):
-                    self.at = at + 1
-                    if alone[at - first]:
-                        yield at, always
-                    else:
-                        yield at, partial(telescope.combine, hits[at - first], bill.values)
+                    yield at, block[at - first]
             self.stage, self.at = self.stage + 1, 0
+        self.promise_what_was_made(bill, plan)
+
+    def generator(self, rng) -> np.random.Generator:
+        """The generator, as it was before the block that is drawn next."""
+        kind = self.coins["bit_generator"]
+        if type(rng.bit_generator).__name__ != kind:  # the file has another kind than was given
+            rng = np.random.Generator(getattr(np.random, kind)())
+        rng.bit_generator.state = self.coins
+        return rng
+
+    @staticmethod
+    def block(bill: Bill, telescope: Telescope, rng) -> list[Callable]:
+        """A block of draws: functions of the point."""
+        always = partial(bill.value, telescope.prefix, fresh=False)
+        hits = rng.random((BLOCK, telescope.random.size)) < telescope.random
+        alone = ~hits.any(axis=1) & (telescope.prefix is not None)
+        draws = []
+        for only_always, hit in zip(alone.tolist(), hits, strict=True):
+            draws.append(always if only_always else partial(telescope.combine, hit, bill.values))
+        return draws
+
+    def promise_what_was_made(self, bill: Bill, plan: Plan) -> None:
         if plan.promise == "proved" and bill.h.measured:
             plan = replace(plan, promise="estimate")
         self.promise = "none" if bill.broken else plan.promise
@@ -136,14 +161,15 @@ class Descent(Planned):
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
         y, (total, mass) = self.y, self.sums or (np.zeros_like(self.y), 0.0)
-        for _, draw in self.draws(bill, plan, telescopes, rng):
+        for at, draw in self.draws(bill, plan, telescopes, rng):
             after = y - eta * draw(y)  # a new array: a user may keep the points seen
             after.flags.writeable = False
             if self.step >= opens:
                 held = total if decay == 1.0 else decay * total
                 total, mass = held + (after if tail else y), 1.0 + mass * decay
                 self.sums = total, mass
-            self.y = y = after
+            self.y, self.at = after, at + 1
+            y = after
             yield
 
 
@@ -163,5 +189,5 @@ class Triangles(Planned):
             x.flags.writeable = False  # or each level makes a view that is
             step = alpha * draw(x)
             z, y = z - step, x - share * step
-            self.y, self.z = y, z
+            self.y, self.z, self.at = y, z, at + 1
             yield

@@ -31,10 +31,13 @@ def beyond(ratio: float, cosine: float) -> float:
     >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.17 / 0.95), 9)  # one direction; rho = 0.3
     (1.0, 0.512989176)
     """
-    half = (1 + ratio**2) / 2 + cosine * ratio
-    rho = (half - math.sqrt(max(half**2 - ratio * (ratio + cosine * (1 + ratio**2)), 0.0))) / ratio
+    square = 1 + ratio**2
+    half = square / 2 + cosine * ratio
+    product = ratio * (ratio + cosine * square)  # of the two roots, times ratio^2
+    root = math.sqrt(max(half**2 - product, 0.0))
+    rho = (half - root) / ratio
     rho = min(max(rho, -1.0), 1.0)
-    return ratio / math.sqrt(1 + ratio**2 - 2 * rho * ratio)
+    return ratio / math.sqrt(square - 2 * rho * ratio)
 
 
 class Fall(NamedTuple):
@@ -56,15 +59,19 @@ def falling(increments: Sequence[np.ndarray], jumping: float) -> Fall:
     has no direction of its own: errors e_k drawn anew make increments with a cosine of
     -r / (1 + r^2). Of a single increment nothing is known but its direction.
     """
+    ratios, cosines = [], []
     last = [d for d in increments[-3:] if norm(d)]
-    ratios = [min(norm(b) / norm(a), rules.SLOWEST_FALL) for a, b in pairwise(last)]
-    ratios = ratios or [rules.FALL_SEEN_ONCE]
-    mean = math.prod(ratios) ** (1 / len(ratios))
-    ratio = max(mean, rules.FALL_SEEN_ONCE / len(ratios))
+    for a, b in pairwise(last):
+        ratios.append(min(norm(b) / norm(a), rules.SLOWEST_FALL))
+        cosines.append(dot(a, b) / norm(a) / norm(b))
+    if not ratios:
+        ratios, cosines = [rules.FALL_SEEN_ONCE], [1.0]
+    times = len(ratios)
+    mean = math.prod(ratios) ** (1 / times)
+    ratio = max(mean, rules.FALL_SEEN_ONCE / times)
     if jumping:
         return Fall(ratio, -ratio / (1 + ratio * ratio))
-    cosines = [dot(a, b) / norm(a) / norm(b) for a, b in pairwise(last)] or [1.0]
-    return Fall(ratio, sum(cosines) / len(cosines))
+    return Fall(ratio, sum(cosines) / times)
 
 
 def fell(before: np.ndarray, after: np.ndarray) -> bool:
@@ -77,7 +84,9 @@ def tail(worths: Sequence[float], fall: Fall, jumping: float) -> float:
 
     An increment that is n levels old is worth ratio^(2n) of itself now: worths are squares.
     """
-    aged = [worth * fall.ratio ** (2 * n) for n, worth in enumerate(reversed(worths[-3:]))]
+    aged = []
+    for age, worth in enumerate(reversed(worths[-3:])):
+        aged.append(worth * fall.ratio ** (2 * age))
     return (1 - jumping) * max(aged) * fall.beyond**2
 
 
@@ -88,7 +97,8 @@ def extrapolated(gains: Sequence[float], steps: int) -> float:
     gains of the first ones may have been forgotten.
     """
     n = max(2, steps // 4)
-    late, early = sum(gains[-n:]), sum(gains[-2 * n : -n])
+    late = sum(gains[-n:])
+    early = sum(gains[-2 * n : -n])
     lost = max(early - late, late / 9, 1e-300)
     return late * (late / lost)
 
@@ -111,12 +121,17 @@ def jumping_share(jump: float, before: float, coarsest: bool) -> float:
     """
     if not before:
         return 0.0
-    share = (jump / before) ** 2 * (1.25 if coarsest else 5)
-    return min(share, 1 - rules.JUMPS_LAST) if share > rules.JUMPS_COUNT else 0.0
+    square = 1.25 if coarsest else 5
+    share = (jump / before) ** 2 * square
+    if share <= rules.JUMPS_COUNT:
+        return 0.0
+    return min(share, 1 - rules.JUMPS_LAST)
 
 
 def stands_still(sizes: Sequence[float], steps: int) -> bool:
     """Whether none of the last so many gradients is better than the best of as many before."""
     if len(sizes) < 2 * steps + 1:
         return False
-    return min(sizes[-steps:]) > rules.PLATEAU_BETTER * min(sizes[-2 * steps : -steps])
+    best = min(sizes[-steps:])
+    before = min(sizes[-2 * steps : -steps])
+    return best > rules.PLATEAU_BETTER * before

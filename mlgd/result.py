@@ -57,6 +57,8 @@ class Bill:
         self.counts: dict[str, dict[int, int]] = {}  # {purpose: {level: evaluations}}
         self.broken = ""  # two levels that were seen to break their declared accuracies
         self.first: list | None = None  # the level evaluated first, and its value
+        self.unsettled: list[tuple[str, int]] | None = None  # bought since the last whole step
+        self.settled = 0.0  # the total at that step
         self.again = dict.fromkeys(self.price, 0)
         self.price_again = 0.0
         least = min(self.price.values())
@@ -88,6 +90,8 @@ class Bill:
             self.counts[purpose] = dict.fromkeys(self.price, 0)
         self.counts[purpose][k] += 1
         self.total += price
+        if self.unsettled is not None:
+            self.unsettled.append((purpose, k))
         value = taken(self.h.evaluate, k, y, fresh)
         if self.first is None:
             self.first = [k, value.copy()]
@@ -129,21 +133,34 @@ class Bill:
 
     # --- telling ---
 
-    def evaluations(self) -> dict[int, int]:
-        """The evaluations of the run's own course, by level."""
-        return {k: sum(counts[k] for counts in self.counts.values()) for k in self.price}
+    def settle(self) -> None:
+        """A whole step was made: a file holds it, and what comes after it is made again."""
+        self.unsettled = []
+        self.settled = self.total
 
-    def course(self) -> dict:
-        """What a checkpoint keeps of the run's own course; `resume` takes it."""
-        names = ("total", "counts", "broken", "first")
-        return {name: getattr(self, name) for name in names}
+    def kept(self) -> dict:
+        """What a checkpoint keeps: the course up to the last whole step, the rest as made again."""
+        counts = {purpose: dict(made) for purpose, made in self.counts.items()}
+        again = dict(self.again)
+        for purpose, k in self.unsettled:
+            counts[purpose][k] -= 1
+            again[k] += 1
+        return {
+            "total": self.settled,
+            "counts": counts,
+            "again": again,
+            "broken": self.broken,
+            "first": self.first,
+        }
 
-    def resume(self, course: dict, again: dict) -> None:
+    def resume(self, kept: dict) -> None:
         """Go on from a file, where levels are texts."""
-        vars(self).update(course)
-        for purpose, counts in course["counts"].items():
+        self.total = kept["total"]
+        self.broken = kept["broken"]
+        self.first = kept["first"]
+        for purpose, counts in kept["counts"].items():
             self.counts[purpose] = dict(zip(self.price, counts.values(), strict=True))
-        self.charge_again(dict(zip(self.price, again.values(), strict=True)))
+        self.charge_again(dict(zip(self.price, kept["again"].values(), strict=True)))
 
     def price_of(self, purpose: str) -> float:
         """What the run's own course paid for a purpose."""

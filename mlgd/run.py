@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from .checkpoint import Checkpoint, same
+from .checkpoint import Checkpoint, copied, same
 from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder
 from .result import Bill, Result, Stop, Trace, log
 
@@ -56,6 +56,10 @@ class State:
     def output(self) -> np.ndarray:
         """What would be returned now, in an array of its own."""
         return self.y.copy()
+
+    def kept(self) -> dict:
+        """The fields as they are now, whatever the next step changes in them."""
+        return copied(self)
 
     def decide(self, sentence: str) -> None:
         """Keep what was decided and why, once, and log it."""
@@ -98,7 +102,7 @@ class Run:
         if kept:
             self.state = type(self.state)(**kept["state"])
             self.rows = kept["rows"]
-            self.bill.resume(kept["bill"], kept["again"])
+            self.bill.resume(kept["bill"])
             self.resumed = True
             log.info("resumed from %s at step %d", file.path, self.state.step)
 
@@ -108,7 +112,7 @@ class Run:
         """Make all steps, or as many as there can be, and tell what came of them."""
         state, bill = self.state, self.bill
         if self.file is not None:
-            self.file.hold(state, bill, self.rows)
+            self.file.hold(state, bill)
         if self.is_the_same():
             with tqdm(total=total, initial=state.step, unit="step", disable=not progress) as bar:
                 try:
@@ -197,7 +201,7 @@ class Run:
                 return
             self.record()
         if self.file is not None:
-            self.file.hold(state, bill, self.rows)
+            self.file.hold(state, bill)
             if time.monotonic() >= self.file.due:
                 self.keep()
         if not bar.disable:
@@ -239,7 +243,7 @@ class Run:
     def keep(self) -> None:
         """Write the file, if there is one and a gradient to know it by."""
         if self.file is not None and self.bill.first is not None:
-            self.file.write(self.bill)
+            self.file.write(self.bill, self.rows)
 
     # --- the end ---
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mlgd import Hierarchy, Plan, Problem, Telescope, plan
 from mlgd.descent import BLOCK
+from mlgd.hierarchy import dyadic
 
 DIMENSION, REPEATS, ALLOWED = 1000, 15, 1.5
 VALUES = np.random.default_rng(0).standard_normal((40, DIMENSION)) / DIMENSION
@@ -66,7 +67,7 @@ def by_hand(h, y0, p, seed):
 
 def measure(method, mu=0.0, folder=None):
     """Medians over interleaved repetitions, in microseconds per step, and their ratio."""
-    h = Hierarchy(lambda k, y: VALUES[k], lambda k: 8.0**k, range(1, 40))
+    h = Hierarchy(lambda k, y: VALUES[k], lambda k: 8.0**k, range(1, 40), dyadic)
     problem = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0, mu=mu)
     eps = 0.0001 if method == "accelerated" else 0.01
     if method == "rare":  # coarse steps, and a correction in one of a hundred
