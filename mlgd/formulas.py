@@ -38,7 +38,13 @@ def value(expression, **numbers) -> float:
     names, function = _function(sp.sympify(expression))
     if missing := [name for name in names if name not in numbers]:
         raise TypeError(f"the formula needs {', '.join(names)}; missing: {', '.join(missing)}")
-    return float(function(*(numbers[name] for name in names)))
+    try:
+        number = float(function(*(numbers[name] for name in names)))
+    except ValueError as error:  # a logarithm of what was rounded to zero
+        raise FloatingPointError(str(error)) from error
+    if not math.isfinite(number):
+        raise FloatingPointError(f"the formula's value is {number}")
+    return number
 
 
 def values(table: dict, **numbers) -> dict:
