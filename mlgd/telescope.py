@@ -53,6 +53,14 @@ def within_floats(what: str) -> Iterator[None]:
 
 Probabilities = Sequence[float] | Mapping[int, float]
 
+
+def sound(name: str, number: float) -> float:
+    """A number that is positive and finite, as it would be without rounding."""
+    if not 0 < number < math.inf:
+        raise FloatingPointError(f"{name} is {number:g}")
+    return number
+
+
 # one sample: its value, what it cost, and the levels evaluated for it
 Draw = namedtuple("Draw", "value cost levels")
 
