@@ -23,6 +23,7 @@ import numpy as np
 from .examples import biased
 from .hierarchy import Hierarchy, LevelError, dyadic, positive
 from .plans import Problem, price
+from .telescope import sound, within_floats
 
 HEADROOM = 12  # levels past the blind one: what the most careful plan asks for, with room
 
@@ -79,12 +80,21 @@ class Adversary(Hierarchy):
     start: ClassVar[np.ndarray] = _start()
 
     def __post_init__(self):
-        known = self._checked()
-        self._set("flatness", self.mu or 8 * self.eps / self.d0**2)
+        given = f"the lower bound's pair for eps = {self.eps!r}, d0 = {self.d0!r}"
+        with within_floats(given):
+            self._make(self._checked())
+        super().__post_init__()
+        self.reset()
+
+    def _make(self, known: Problem) -> None:
+        """The pair of the paper's Theorem 2, and the levels that sell it."""
+        flatness = self.mu or 8 * self.eps / self.d0**2
         if self.mu:
-            self._set("delta", math.sqrt(8 * self.mu * self.eps))
+            delta = math.sqrt(8 * self.mu * self.eps)
         else:
-            self._set("delta", self.flatness * self.d0)
+            delta = flatness * self.d0
+        self._set("flatness", sound("the curvature", flatness))
+        self._set("delta", sound("the tilt", delta))
         _, exponent = math.frexp(self.delta)
         self._set("blind_below", 1 - exponent)  # the least k with 2^-k <= delta
         self._set("shift", self._least_shift())
@@ -100,8 +110,6 @@ class Adversary(Hierarchy):
         self._set("cost", partial(price, self.gamma, self.c))
         self._set("levels", levels)
         self._set("accuracy", dyadic)
-        super().__post_init__()
-        self.reset()
 
     def _checked(self) -> Problem:
         """The problem that the instance belongs to, or a refusal."""

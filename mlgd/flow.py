@@ -62,7 +62,8 @@ class Schedule:
             if not (bounded & (rates >= 0)).all():
                 needed = "rates must be non-negative, monotone between breaks"
                 raise ValueError(f"{needed}: add breaks")
-            total += half * float(values @ rates @ weights)
+            with np.errstate(over="ignore"):
+                total += half * float(values @ rates @ weights)
         return total
 
     def events(self, horizon: float, rng) -> Iterator[tuple[float, int, float]]:
@@ -189,9 +190,9 @@ def flow(
     positive("the weight", schedule.weight, zero=True)
     bill = Bill(h.only(schedule.levels), max_cost)
     start = h.point(y0)
-    events = schedule.integral(np.ones(len(schedule.levels)), horizon)
-    positive("the number of events, rates times horizon,", events, zero=True)
     rng = np.random.default_rng(rng)
     state = Flow(start, mean=start)
+    events = schedule.integral(np.ones(len(schedule.levels)), horizon)
+    positive("the number of events, rates times horizon,", events, zero=True)
     run = Run(bill, state, loss, steps=events)
     return run.go(state.steps(bill, schedule, horizon, rng))

@@ -31,10 +31,11 @@ def beyond(ratio: float, cosine: float) -> float:
     >>> round(beyond(0.5, 1.0), 9), round(beyond(0.5, -0.17 / 0.95), 9)  # one direction; rho = 0.3
     (1.0, 0.512989176)
     """
+    # ratio rho^2 - 2 half rho + last = 0
     square = 1 + ratio**2
     half = square / 2 + cosine * ratio
-    product = ratio * (ratio + cosine * square)  # of the two roots, times ratio^2
-    root = math.sqrt(max(half**2 - product, 0.0))
+    last = ratio + cosine * square
+    root = math.sqrt(max(half**2 - ratio * last, 0.0))
     rho = (half - root) / ratio
     rho = min(max(rho, -1.0), 1.0)
     return ratio / math.sqrt(square - 2 * rho * ratio)

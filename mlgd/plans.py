@@ -12,6 +12,7 @@
 """
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, dyadic, ladder, positive
-from .telescope import Telescope, regime, within_floats
+from .telescope import Telescope, regime, sound, within_floats
 
 if TYPE_CHECKING:
     from .result import Result
@@ -93,8 +94,8 @@ class Problem:
     def prices(self, delta: float) -> Hierarchy:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
         delta = positive("delta", delta)
-        # a little coarser serves too; delta is halved, lest the product overflow
-        finest = math.ceil(-math.log2(delta / 2 * (1 + 1e-12)) - 1)
+        served = min(delta * (1 + 1e-12), sys.float_info.max)  # a little coarser serves too
+        finest = math.ceil(-math.log2(served))
         levels = range(self.first, max(self.first, finest) + 1)
         cost = partial(price, self.gamma, self.c)
         for k in (levels[0], levels[-1]):
@@ -369,7 +370,7 @@ def compare(problem: Problem, eps: float, on=None) -> list[Plan]:
 def _step(problem: Problem, eps: float, eta: float | None) -> float:
     """The step that was given, or else the largest one."""
     # for the one-step lemma; so that rounding a number of steps up adds at most a quarter
-    most = min(1 / (4 * problem.beta), problem.d0**2 / eps)
+    most = sound("the step", min(1 / (4 * problem.beta), problem.d0**2 / eps))
     if eta is None:
         return most
     eta = positive("eta", eta)
@@ -406,11 +407,12 @@ def _priced(made: Plan, stages: list[Stage]) -> Plan:
 
 
 def _closed(made: Plan) -> Plan:
-    """The plan, if all its numbers are numbers."""
-    numbers = [made.eta, made.growth, made.expected_cost, made.cost_bound]
-    numbers += [*made.budget.values()]
-    if not all(map(math.isfinite, numbers)) or not made.eta > 0:
-        raise FloatingPointError("a price or a step is none")
+    """The plan, if its budget closes in floating-point numbers too."""
+    sound("the price", made.expected_cost)
+    sound("the bound of the price", made.cost_bound)
+    spent = sound("what the budget spends", sum(made.budget.values()))
+    if spent > made.eps * (1 + 1e-9):
+        raise FloatingPointError(f"rounded, the budget spends {spent:g}")
     return made
 
 
@@ -422,7 +424,8 @@ def _ladder(on) -> tuple[Hierarchy, np.ndarray]:
     h = ladder(getattr(on, "hierarchy", on))
     accuracy = h.accuracies()  # or a refusal: what nobody declared proves nothing
     if h is on:
-        return h, accuracy[:, None] + accuracy
+        with within_floats(f"a plan on {h}"):
+            return h, accuracy[:, None] + accuracy
     rows = []  # a level's values at all points
     for k in h.levels:
         values = on.values[k]

@@ -4,8 +4,13 @@ variance.
     sum over levels k of  B_k / p_k (A_k - A_{k-}),   B_k ~ Bernoulli(p_k) independent,
 
 has mean A_{k_max} whatever the probabilities, so its bias is the finest level's; its variance and
-its price are exact sums. Levels drawn with probability one at the coarse end collapse to one
-evaluation.
+its price are exact sums. Levels drawn with probability one at the coarse end, the *prefix*, come
+down to one evaluation of the finest of them.
+
+`Telescope` is the estimator: its exact sums, its samples. Two of its constructors choose the
+probabilities: `for_accuracy` by the paper's closed form, or the same shape solved for a ladder that
+is not dyadic; `cheapest` by price, the levels by a search among chains, and on each chain the
+probabilities by water-filling (the end of this file).
 """
 
 import math
@@ -18,10 +23,19 @@ import numpy as np
 
 from .hierarchy import Hierarchy, LevelError, by_level, ladder, positive
 
+# of a probability, and of the square of a norm: none of them may vanish
+TINY = 1e-300
+# of a squared norm over the variance, at least: an increment that vanishes is almost free
+FAINT = 1e-100
+# a noise, at most: its square must be a float
+LOUD = 1e150
+
 
 def regime(gamma: float) -> str:
     """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
-    return "MC" if gamma == 2 else ("HTMC" if gamma > 2 else "ETMC")
+    if gamma == 2:
+        return "MC"
+    return "HTMC" if gamma > 2 else "ETMC"
 
 
 @contextmanager
@@ -32,13 +46,26 @@ def within_floats(what: str) -> Iterator[None]:
             yield
     except ArithmeticError as error:
         raise LevelError(
-            f"{what}: its numbers leave the range of floats ({error}); state the problem in other "
-            "units, or ask for less"
+            f"{what}: its numbers leave the range of floats ({error}); state the problem "
+            "in other units, or ask for less"
         ) from error
+
+
+Probabilities = Sequence[float] | Mapping[int, float]
+
+
+def sound(name: str, number: float) -> float:
+    """A number that is positive and finite, as it would be without rounding."""
+    if not 0 < number < math.inf:
+        raise FloatingPointError(f"{name} is {number:g}")
+    return number
 
 
 # one sample: its value, what it cost, and the levels evaluated for it
 Draw = namedtuple("Draw", "value cost levels")
+
+# how outcomes of the coins become a value: the sum over `levels` of weight times value
+Recipe = namedtuple("Recipe", "levels weights price")
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -63,20 +90,37 @@ class Telescope:
     h: Hierarchy
     levels: tuple[int, ...]
     p: np.ndarray
-    prefix: int | None  # the finest of the levels always drawn, evaluated once for all of them
-    random: np.ndarray  # the probabilities of the others, past the prefix
+    # the finest of the levels always drawn, evaluated once for all of them
+    prefix: int | None
+    # the probabilities of the others, past the prefix
+    random: np.ndarray
 
-    def __init__(self, h: Hierarchy, probabilities: Sequence[float] | Mapping[int, float]):
+    def __init__(self, h: Hierarchy, probabilities: Probabilities):
         given = by_level("probability", probabilities, ladder(h).levels)
         for k, q in given.items():
             if q > 1:
                 raise ValueError(f"a probability is at most 1; got {q!r} at level {k}")
-        levels, p = tuple(given), np.array([*given.values()])
-        p.flags.writeable = False
-        always = int(np.argmin(np.append(p, 0.0) == 1))
-        h = h if levels == h.levels else h.only(levels)
-        prefix = levels[always - 1] if always else None
-        vars(self).update(h=h, levels=levels, p=p, prefix=prefix, random=p[always:], _recipes={})
+        levels = tuple(given)
+        p = np.array([*given.values()])
+        p.flags.writeable = False  # its recipes are made of them
+        always = 0
+        while always < p.size and p[always] == 1:
+            always += 1
+        self._set("h", h if levels == h.levels else h.only(levels))
+        self._set("levels", levels)
+        self._set("p", p)
+        self._set("prefix", levels[always - 1] if always else None)
+        self._set("random", p[always:])
+        self._set("_recipes", {})
+
+    def _set(self, name: str, value) -> None:
+        """Set a field: a telescope is frozen for everyone else."""
+        object.__setattr__(self, name, value)
+
+    @property
+    def always(self) -> int:
+        """How many levels are in the prefix."""
+        return self.p.size - self.random.size
 
     # --- exact sums ---
 
@@ -86,54 +130,80 @@ class Telescope:
 
     def variance(self, y: np.ndarray) -> float:
         """The exact variance `E||f~ - E f~||^2`, the sum of `(1/p_k - 1) ||A_k - A_{k-}||^2`."""
-        free = [(k, q) for k, q in zip(self.levels, self.p.tolist(), strict=True) if q < 1]
-        return float(sum((1 / q - 1) * float(np.sum(self.h.step(k, y) ** 2)) for k, q in free))
+        total = 0.0
+        for k, q in zip(self.levels, self.p.tolist(), strict=True):
+            if q < 1:
+                step = self.h.step(k, y)
+                with np.errstate(over="ignore"):  # it may well be infinite
+                    squared = float(np.sum(step**2))
+                total += (1 / q - 1) * squared
+        return total
 
     def expected_cost(self) -> float:
         """What `draw` charges on average; the prefix and what two increments need is paid once."""
-        first, p = max(0, self.p.size - self.random.size - 1), [*self.p.tolist(), 0.0]
-        used = [a + b - a * b for a, b in zip(p[first:-1], p[first + 1 :], strict=True)]
-        return sum(q * self.h.cost(k) for k, q in zip(self.levels[first:], used, strict=True))
+        p = [*self.p.tolist(), 0.0]
+        total = 0.0
+        for i in range(max(0, self.always - 1), self.p.size):
+            own = p[i]
+            next_one = p[i + 1]  # its increment needs this level too
+            used = own + next_one - own * next_one
+            total += used * self.h.cost(self.levels[i])
+        return total
 
     # --- samples ---
 
     def draw(self, y: np.ndarray, rng=None) -> Draw:
         """One sample at y."""
-        drawn = np.random.default_rng(rng).random(self.random.size) < self.random
-        levels, _, cost = self._recipe(drawn)
-        buy = lambda levels, y: [self.h.value(k, y) for k in levels]  # noqa: E731
-        return Draw(self.combine(drawn, buy, y), cost, levels)
+        coins = np.random.default_rng(rng).random(self.random.size)
+        drawn = coins < self.random
+        recipe = self._recipe(drawn)
+        value = self.combine(drawn, self._values, y)
+        return Draw(value, recipe.price, recipe.levels)
 
     def combine(self, drawn: Sequence[bool], buy: Callable, y: np.ndarray) -> np.ndarray:
         """The value for given outcomes B_k past the prefix, made of buy(levels, y)."""
-        levels, weights, _ = self._recipe(drawn)
-        values = buy(levels, y)
-        for weight, value in zip(weights, values, strict=True):
+        recipe = self._recipe(drawn)
+        values = buy(recipe.levels, y)
+        for weight, value in zip(recipe.weights, values, strict=True):
             value *= weight
         for value in values[1:]:
             values[0] += value
         return values[0] if values else np.zeros(np.shape(y))
 
-    def _recipe(self, drawn: Sequence[bool]) -> tuple[tuple[int, ...], tuple[float, ...], float]:
-        """The levels that outcomes need, coarsest first, the weights of their values, the price."""
+    def _values(self, levels: Sequence[int], y: np.ndarray) -> list[np.ndarray]:
+        return [self.h.value(k, y) for k in levels]
+
+    def _recipe(self, drawn: Sequence[bool]) -> Recipe:
+        """What outcomes need, coarsest level first; remembered, because runs toss many coins."""
         key = bytes(drawn)
-        if key not in self._recipes:  # remembered, for speed
-            always = self.p.size - self.random.size
-            weights = {always - 1: 1.0} if always else {}
-            for i in (np.flatnonzero(drawn) + always).tolist():
-                if i:
-                    weights[i - 1] = weights.get(i - 1, 0.0) - 1 / float(self.p[i])
-                weights[i] = 1 / float(self.p[i])
-            levels = tuple(self.levels[i] for i in weights)
-            price = float(sum(map(self.h.cost, levels)))
-            self._recipes[key] = levels, tuple(weights.values()), price
+        if key not in self._recipes:
+            self._recipes[key] = self._cooked(drawn)
         return self._recipes[key]
+
+    def _cooked(self, drawn: Sequence[bool]) -> Recipe:
+        """The prefix with weight one, and of each increment drawn both of its levels."""
+        weights = {}  # by the index of the level
+        if self.always:
+            weights[self.always - 1] = 1.0
+        for i in (np.flatnonzero(drawn) + self.always).tolist():
+            weight = 1 / float(self.p[i])
+            if i:
+                weights[i - 1] = weights.get(i - 1, 0.0) - weight
+            weights[i] = weight
+        levels = tuple(self.levels[i] for i in weights)
+        price = sum(self.h.cost(k) for k in levels)
+        return Recipe(levels, tuple(weights.values()), float(price))
 
     # --- choices of the probabilities ---
 
     @classmethod
     def for_accuracy(
-        cls, h: Hierarchy, delta: float, sigma: float, gamma: float, coarsest: float = 1.0
+        cls,
+        h: Hierarchy,
+        delta: float,
+        sigma: float,
+        gamma: float,
+        coarsest: float = 1.0,
     ) -> "Telescope":
         """The paper's closed form: bias at most delta, variance at most sigma^2, with
         p_k = min(C acc_k^(1+gamma/2), 1).
@@ -143,21 +213,34 @@ class Telescope:
         it is drawn as printed, like the others. sigma = 0 is the fixed level. On a ladder that is
         not dyadic the same shape is scaled to the same guarantee.
         """
-        sigma, gamma = min(positive("sigma", sigma, zero=True), LOUD), positive("gamma", gamma)
+        sigma = min(positive("sigma", sigma, zero=True), LOUD)
+        gamma = positive("gamma", gamma)
         if not 0 <= coarsest <= 1:
-            raise ValueError(f"coarsest, a probability, must lie in [0, 1]; got {coarsest!r}")
-        levels = ladder(h).levels[: h.levels.index(h.level_for(delta)) + 1]
-        accuracy = np.array([h.accuracy(k) for k in levels])
-        p, free = np.ones(len(levels)), int(coarsest == 1)  # a certain level makes no variance
+            needed = "coarsest, a probability, must lie in [0, 1]"
+            raise ValueError(f"{needed}; got {coarsest!r}")
+        finest = ladder(h).levels.index(h.level_for(delta))
+        levels = h.levels[: finest + 1]
+        p = np.ones(len(levels))
+        free = 1 if coarsest == 1 else 0  # a level drawn always makes no variance
         if sigma > 0 and len(levels) > free:
-            scale = _scale(np.array(levels, float), accuracy, free, sigma, gamma)
-            p[free:] = np.minimum(scale * accuracy[free:] ** (1 + gamma / 2), 1.0)
+            accuracy = np.array([h.accuracy(k) for k in levels])
+            asked = f"a telescope of sigma = {sigma:g} for gamma = {gamma:g} on {h}"
+            with within_floats(asked):
+                shape = accuracy[free:] ** (1 + gamma / 2)
+                if _is_dyadic(levels, accuracy):
+                    scale = _closed_scale(accuracy[-1], sigma, gamma)
+                else:
+                    scale = _solved_scale(accuracy, shape, free, sigma)
+                p[free:] = np.clip(scale * shape, TINY, 1.0)
             p[0] = max(p[0], coarsest)
         return cls(h, p)
 
     @classmethod
     def cheapest(
-        cls, h: Hierarchy, sigma: float, increments: Sequence[float] | np.ndarray
+        cls,
+        h: Hierarchy,
+        sigma: float,
+        increments: Sequence[float] | np.ndarray,
     ) -> "Telescope":
         """The cheapest levels and probabilities with mean the last level given and variance at
         most sigma^2; what is least is `expected_cost()`, that is what `draw` charges.
@@ -171,63 +254,158 @@ class Telescope:
         >>> t.levels, t.p.round(2), round(t.expected_cost(), 2)
         ((5, 6), array([1.  , 0.36]), 55.04)
         """
-        norms, sigma = np.asarray(increments, float), min(positive("sigma", sigma, zero=True), LOUD)
-        n = len(norms) if norms.ndim else 0
-        shaped = norms.shape in ((n,), (n, n)) and 0 < n <= len(ladder(h).levels)
-        if not (shaped and np.isfinite(norms).all() and (norms >= 0).all()):
-            raise ValueError(
-                "increments: one finite norm for each of the first levels, or a square array of "
-                f"the norms between any two of them; got {increments!r} for the levels {h.levels}"
-            )
-        if norms.ndim == 1:
-            norms = np.cumsum(np.triu(np.tile(norms, (n, 1)), 1), axis=1)  # no differences
-        cost, last = np.array([h.cost(k) for k in h.levels[:n]], float), n - 1
-        squared, variance = np.maximum(norms**2, FAINT * sigma**2), sigma**2
-        # levels are found by adding or leaving out one, from the best few choices so far, beginning
-        # with even strides, until nothing is gained; the tests compare with brute force
-        known = {(last,): (float(cost[last]), np.ones(1))}
-        fresh = {(*range(i, last, gap), last) for i in range(last) for gap in (*STRIDES, n)}
-        while fresh and variance > 0:
-            chains = sorted(fresh)
-            prices, p = _filled(chains, cost, squared, variance)
-            known |= dict(zip(chains, zip(prices.tolist(), p, strict=True), strict=True))
-            best = sorted(known, key=lambda chain: known[chain][0])[:KEPT]
-            near = {tuple(sorted({*chain} ^ {k})) for chain in best for k in range(last)}
-            fresh = near - known.keys()
-        chain = min(known, key=lambda chain: known[chain][0])
-        p = known[chain][1].tolist()  # padded
-        return cls(h, {h.levels[i]: q for i, q in zip(chain, p, strict=False)})
+        sigma = min(positive("sigma", sigma, zero=True), LOUD)
+        norms = _norms(ladder(h), increments)
+        levels = h.levels[: len(norms)]
+        variance = sigma**2
+        if variance == 0:
+            return cls(h, {levels[-1]: 1.0})
+        cost = np.array([h.cost(k) for k in levels], float)
+        with within_floats(f"the cheapest telescope of sigma = {sigma:g} on {h}"):
+            squared = np.maximum(norms**2, FAINT * variance)
+            chain, p = _cheapest_chain(cost, squared, variance)
+        used = [levels[i] for i in chain]
+        return cls(h, dict(zip(used, p, strict=True)))
 
 
-def _scale(levels, accuracy, free: int, sigma: float, gamma: float) -> float:
-    """The C of p_k = min(C acc_k^(1+gamma/2), 1): the closed form, off a dyadic ladder solved."""
-    dyadic = np.allclose(accuracy, 2.0**-levels, rtol=1e-9, atol=0.0)
-    if dyadic and (np.diff(levels) == 1).all():
-        from . import formulas  # here, because sympy is slow to load
+# --- the closed form ---
 
-        # n = 1 draws every level where sigma <= 3 delta
-        known = {"sigma": sigma, "delta": float(accuracy[-1]), "gamma": gamma}
-        known["n"] = max(math.ceil(math.log2(sigma / (3 * known["delta"]))), 1)
-        return formulas.value(formulas.SCALE[regime(gamma)], **known)
-    squared = ((accuracy + np.append(2 * accuracy[:1], accuracy[:-1])) ** 2)[free:]
-    shape = np.maximum(accuracy[free:] ** (1 + gamma / 2), TINY)
-    # by the first level that is left to chance; those before it would pass one, and make no noise
-    noise, most = (np.cumsum(x[::-1])[::-1] for x in (squared / shape, squared))
-    scale = noise / (sigma**2 + most)
-    return float(scale[np.argmax(scale * shape <= 1)])
+
+def _is_dyadic(levels: Sequence[int], accuracy: np.ndarray) -> bool:
+    """Whether levels follow each other and level k has the accuracy 2^-k."""
+    levels = np.array(levels, float)
+    if not np.allclose(accuracy, 2.0**-levels, rtol=1e-9, atol=0.0):
+        return False
+    return bool((np.diff(levels) == 1).all())
+
+
+def _closed_scale(delta: float, sigma: float, gamma: float) -> float:
+    """The paper's C of p_k = min(C 2^(-(1+gamma/2) k), 1)."""
+    from . import formulas  # here, because sympy is slow to load
+
+    delta = float(delta)
+    # levels between delta and sigma/3
+    between = math.ceil(math.log2(sigma / (3 * delta)))
+    return formulas.value(
+        formulas.SCALE[regime(gamma)],
+        sigma=sigma,
+        delta=delta,
+        gamma=gamma,
+        n=max(between, 1),  # one draws every level where sigma <= 3 delta
+    )
+
+
+def _solved_scale(
+    accuracy: np.ndarray,
+    shape: np.ndarray,
+    free: int,
+    sigma: float,
+) -> float:
+    """The C of p_k = min(C shape_k, 1) that makes the variance sigma^2 on any ladder.
+
+    An increment is at most the sum of two accuracies, the coarsest level, whose value is none, is
+    taken for three of its own. If level j is the first that is left to chance, the variance is the
+    sum over k >= j of (1/(C shape_k) - 1) squared_k: solved for C, for every j. The levels before j
+    would pass one, and make no noise.
+    """
+    before = np.append(2 * accuracy[:1], accuracy[:-1])
+    squared = ((accuracy + before) ** 2)[free:]
+    shape = np.maximum(shape, TINY)  # an exact level's accuracy may be next to nothing
+    noise = _sums_to_the_end(squared / shape)
+    saved = _sums_to_the_end(squared)
+    scale = noise / (sigma**2 + saved)
+    first = np.argmax(scale * shape <= 1)
+    return float(scale[first])
+
+
+def _sums_to_the_end(terms: np.ndarray) -> np.ndarray:
+    """The sum of each term and all after it."""
+    return np.cumsum(terms[::-1])[::-1]
 
 
 # --- the cheapest telescope ---
 
-TINY = 1e-300  # of an exact level, whose probability must not vanish
-FAINT, LOUD = 1e-100, 1e150  # squared norms over the variance, at least; a noise, at most
+# levels by their index, from coarse to fine
+Chain = tuple[int, ...]
+
+# of water-filling: prices that depend on the probabilities are updated so often
 ROUNDS = 10
-STRIDES = (1, 2, 3)  # to begin with: where errors alternate, odd and even levels are rival valleys
-KEPT = 4  # choices of levels whose neighbours are tried: one alone may lead nowhere
+# to begin with every level, every second and every third: where errors alternate in sign, odd and
+# even levels are rival valleys
+STRIDES = (1, 2, 3)
+# chains whose neighbours are tried: the best one alone may lead nowhere
+KEPT = 4
+# of a level's price, at least: a marginal price may be rounded to zero, or below it
+LEAST_PRICE = 1e-12
 
 
-def _filled(
-    chains: list[tuple[int, ...]], cost: np.ndarray, squared: np.ndarray, variance: float
+def _norms(h: Hierarchy, increments: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The norms between any two levels, as given, or bounded by sums of increments."""
+    norms = np.asarray(increments, float)
+    n = len(norms) if norms.ndim else 0
+    shaped = norms.shape in ((n,), (n, n))
+    real = np.isfinite(norms).all() and (norms >= 0).all()
+    if not (shaped and real and 0 < n <= len(h.levels)):
+        raise ValueError(
+            "increments: one finite norm for each of the first levels, or a square array "
+            f"of the norms between any two of them; got {increments!r} for the levels "
+            f"{h.levels}"
+        )
+    if norms.ndim == 2:
+        return norms
+    # row i, column j: the increments from i + 1 to j; no differences, which would cancel
+    past = np.triu(np.tile(norms, (n, 1)), 1)
+    return np.cumsum(past, axis=1)
+
+
+def _cheapest_chain(
+    cost: np.ndarray,
+    squared: np.ndarray,
+    variance: float,
+) -> tuple[Chain, list[float]]:
+    """Levels by their index, the last among them, and their probabilities, at the least price.
+
+    Beginning with even strides, levels are added and left out one at a time, from the best few
+    chains so far, until nothing is gained; the tests compare with brute force.
+    """
+    last = len(cost) - 1
+    # {chain: (price, probabilities)}
+    known = {(last,): (float(cost[last]), np.ones(1))}
+
+    def price_of(chain: Chain) -> float:
+        return known[chain][0]
+
+    fresh = set()
+    for first in range(last):
+        for stride in (*STRIDES, last + 1):
+            strided = range(first, last, stride)
+            fresh.add((*strided, last))
+    while fresh:
+        chains = sorted(fresh)
+        prices, p = _water_filled(chains, cost, squared, variance)
+        for i, chain in enumerate(chains):
+            known[chain] = float(prices[i]), p[i, : len(chain)]
+        best = sorted(known, key=price_of)[:KEPT]
+        fresh = _neighbours(best, last) - known.keys()
+    chain = min(known, key=price_of)
+    return chain, known[chain][1].tolist()
+
+
+def _neighbours(chains: list[Chain], last: int) -> set[Chain]:
+    """The chains with one level more or one less; the last is always kept."""
+    found = set()
+    for chain in chains:
+        for k in range(last):
+            changed = {*chain} ^ {k}
+            found.add(tuple(sorted(changed)))
+    return found
+
+
+def _water_filled(
+    chains: list[Chain],
+    cost: np.ndarray,
+    squared: np.ndarray,
+    variance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The price of each chain of levels, and its cheapest probabilities, padded with zeros.
 
@@ -235,25 +413,47 @@ def _filled(
     + c_i), because an evaluation that two drawn increments need is paid once, and has variance sum
     (1/q_i - 1) v_i. In an optimum no q_i past the first is one: everything below level i could be
     left out, for less money and less noise; so a chain where one passes one has an infinite price.
-    The stationary point is found by water-filling with the marginal prices c_{i-1} (1 - q_{i-1}) +
-    c_i (1 - q_{i+1}), repeated; of the iterates that meet the variance the best may be used.
+    The stationary point is found by water-filling, q_i = C sqrt(v_i / price_i), with the marginal
+    prices c_{i-1} (1 - q_{i-1}) + c_i (1 - q_{i+1}), repeated; of the iterates that meet the
+    variance the best may be used.
     """
-    size = max(map(len, chains))
-    at = np.array([[*c, *[-1] * (size - len(c))] for c in chains])
-    before, here = at[:, :-1], at[:, 1:]
-    real = here >= 0
-    v, back, ahead = np.where(real, squared[before, here], 0.0), cost[before], cost[here]
-    q = np.zeros((len(chains), size + 1))  # with a zero after the last
+    # a row per chain, padded to one length
+    length = max(map(len, chains))
+    index = np.full((len(chains), length), -1)
+    for row, chain in zip(index, chains, strict=True):
+        row[: len(chain)] = chain
+    below = index[:, :-1]
+    level = index[:, 1:]
+    real = level >= 0
+    v = np.where(real, squared[below, level], 0.0)
+    coarse = cost[below]
+    fine = cost[level]
+    first = cost[index[:, 0]]
+
+    q = np.zeros((len(chains), length + 1))  # with a zero after the last
     q[:, 0] = 1.0
-    best_q, best = np.zeros((len(chains), size)), np.full(len(chains), np.inf)
-    for _ in range(ROUNDS):
-        price = back * (1 - q[:, :-2]) + ahead * (1 - q[:, 2:])
-        price = np.where(real, np.maximum(price, 1e-12 * ahead), 1.0)
-        scale = np.sqrt(v * price).sum(axis=1) / (variance + v.sum(axis=1))
-        q[:, 1:-1] = scale[:, None] * np.sqrt(v / price)
-        total = cost[at[:, 0]] + (q[:, 1:-1] * (back * (1 - q[:, :-2]) + ahead)).sum(axis=1)
-        noise = (v / np.where(real, q[:, 1:-1], 1.0) - v).sum(axis=1)  # sums may cancel
-        better = (total < best) & (q <= 1).all(axis=1) & (noise <= variance * (1 + 1e-9))
-        best[better], best_q[better] = total[better], q[better, :-1]
-        q = np.minimum(q, 1.0)
+    earlier = q[:, :-2]
+    drawn = q[:, 1:-1]
+    later = q[:, 2:]
+    best_q = np.zeros((len(chains), length))
+    best = np.full(len(chains), np.inf)
+    # what leaves the range of floats is not better than anything
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for _ in range(ROUNDS):
+            price = coarse * (1 - earlier) + fine * (1 - later)
+            price = np.maximum(price, LEAST_PRICE * fine)
+            price = np.where(real, price, 1.0)
+            weight = np.sqrt(v * price).sum(axis=1)
+            scale = weight / (variance + v.sum(axis=1))
+            drawn[:] = scale[:, None] * np.sqrt(v / price)
+
+            paid = coarse * (1 - earlier) + fine
+            total = first + (drawn * paid).sum(axis=1)
+            chance = np.where(real, drawn, 1.0)
+            noise = (v / chance - v).sum(axis=1)  # term by term: sums would cancel
+            allowed = noise <= variance * (1 + 1e-9)
+            better = allowed & (q <= 1).all(axis=1) & (total < best)
+            best[better] = total[better]
+            best_q[better] = q[better, :-1]
+            np.minimum(q, 1.0, out=q)
     return best, best_q

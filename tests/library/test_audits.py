@@ -141,6 +141,31 @@ def test_an_exact_finest_level_stays_exact():
         assert report.hierarchy.exact == exact
 
 
+def test_what_declares_nothing_is_not_told_that_it_breaks_its_word():
+    """Mesh sizes as levels: 2^-k was assumed of them, and they were accused of it."""
+    h = Hierarchy(lambda k, y: y + 1 / k, lambda k: k**3.0, [4, 8, 16, 32, 64])
+    for reference in (lambda y: y, None):
+        assert audit(h, [np.ones(2)], reference).warnings == ()
+        told = audit(replace(h, accuracy=lambda k: 0.9 / k), [np.ones(2)], reference)
+        assert warned(told, "are off by more than their declared accuracy")
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+@pytest.mark.filterwarnings("error")
+def test_the_unit_of_the_gradient_is_free(unit):
+    """Squares of such gradients vanish or overflow; with a power of two even the digits stay."""
+    unit = 2.0 ** round(math.log2(unit))
+
+    def measured(u):
+        h = Hierarchy(lambda k, y: u * (1 + 2.0**-k) * y, lambda k: 8.0**k, range(8))
+        return audit(h, POINTS)
+
+    one, other = measured(1.0), measured(unit)
+    assert (other.gamma, other.tail) == pytest.approx((one.gamma, one.tail))
+    assert other.c == pytest.approx(one.c * unit)
+    np.testing.assert_array_equal(other.bias, unit * one.bias)
+
+
 @pytest.mark.filterwarnings("error")
 def test_too_few_levels_say_so():
     report = audit(biased(gradient, 3.0, 0.5, range(2, 4)), POINTS[:2], reference=gradient)

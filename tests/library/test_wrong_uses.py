@@ -255,7 +255,7 @@ BORDERS = [  # a number, and what is done 0.95 of it away from the line, and not
     (1e-12, lambda x: NINE.run(H, Y, max_cost=72 / (1 + x)).status == "ended"),
     (1e-9, lambda x: agree(lambda k: (-1) ** k * 0.5 * (1 + x), 0.5)),
     (1e-14, lambda x: agree(lambda k: 1 + k * x, 1e-300)),
-    (1e-9, lambda x: audit(off(lambda k: 2.0**-k * (1 + x)), *TRUTH).warnings == ()),
+    (1e-9, lambda x: audit(off(lambda k: dyadic(k) * (1 + x), dyadic), *TRUTH).warnings == ()),
     (1e-9, lambda x: audit(off(lambda k: 2.0 ** -(k + x)), *TRUTH).problem(beta=1, d0=1).first < 2),
     (
         1e-3,
