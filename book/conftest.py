@@ -24,7 +24,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The time each chapter took, slowest first."""
     seconds = Counter()
-    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+    for report in (
+        report for reports in terminalreporter.stats.values() for report in reports
+    ):
         name, _, cell = getattr(report, "nodeid", "").partition(".ipynb::")
         if cell:
             seconds[name] += report.duration

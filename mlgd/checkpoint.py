@@ -39,7 +39,9 @@ class Checkpoint:
         if kept:
             there = kept["beginning"]
             given = self.beginning.items()
-            self.refuse(name for name, value in given if not same(there[name], value, SAME_START))
+            self.refuse(
+                name for name, value in given if not same(there[name], value, SAME_START)
+            )
         return kept
 
     def refuse(self, other: Iterable[str]) -> None:

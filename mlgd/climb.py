@@ -86,7 +86,9 @@ def minimize(
     if radius is not None and eps is None:
         raise ValueError("radius goes with eps: give eps, or leave it out")
     if hasattr(eps, "stages"):
-        raise TypeError("a plan runs by itself: plan.run(h, y0); minimize takes eps, a number")
+        raise TypeError(
+            "a plan runs by itself: plan.run(h, y0); minimize takes eps, a number"
+        )
     if eps is not None:
         eps = positive("eps", eps)
     if radius is not None and eps / positive("radius", radius) / radius > HUGE:
@@ -156,13 +158,18 @@ class Climb(State):
     start: np.ndarray | None = None
     rank: int = 0  # of the level asked
     gradient: np.ndarray | None = None  # of that level, at y
-    pairs: list[Pair] = field(default_factory=list)  # of steps and of Lanczos, kept across levels
-    increments: list[Increment] = field(default_factory=list)  # to each level up to the one asked
-    sizes: list[float] = field(default_factory=list)  # of gradients here: at arrival, after steps
+    # of steps and of Lanczos, kept across levels
+    pairs: list[Pair] = field(default_factory=list)
+    # to each level up to the one asked
+    increments: list[Increment] = field(default_factory=list)
+    # of gradients here: at arrival, after steps
+    sizes: list[float] = field(default_factory=list)
     here: Here = field(default_factory=Here)
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = rules.FIRST_LOOK  # that the last look took
-    jumping: float = 0.0  # the share of an error's square that is another one at every point
+    jumping: float = (
+        0.0  # the share of an error's square that is another one at every point
+    )
     stuck: bool = False  # no step on this level helps any more
 
     def __post_init__(self) -> None:
@@ -201,17 +208,22 @@ class Ascent:
         self.farthest = OUT_OF_THE_WORLD * (1 + np.abs(start).max())
         self.levels = bill.h.levels
         self.top = len(self.levels) - 1
-        self.exact = self.top if bill.h.exact or not self.top else None  # nothing lies beyond it
+        # nothing lies beyond it
+        self.exact = self.top if bill.h.exact or not self.top else None
         self.price = [bill.price[k] for k in self.levels]
         # whether the level after each is expensive beside it
-        self.expensive = [b >= rules.EXPENSIVE * a for a, b in pairwise(self.price)] + [False]
+        self.expensive = [b >= rules.EXPENSIVE * a for a, b in pairwise(self.price)] + [
+            False
+        ]
 
     def steps(self) -> Iterator[None]:
         """The steps of a run; all that must survive a step is in the state."""
         if self.s.phase == Phase.BEGIN:
             self.begin()
             yield
-        while self.s.phase != Phase.END:  # the file of a run that has ended has that phase
+        while (
+            self.s.phase != Phase.END
+        ):  # the file of a run that has ended has that phase
             self.step()
             if self.s.phase != Phase.END:
                 yield
@@ -238,7 +250,9 @@ class Ascent:
         value = self.bill.value(self.levels[rank], x, purpose)
         return value + self.ridge * (x - self.s.start) if self.ridge else value
 
-    def tried(self, rank: int, x: np.ndarray, purpose: str = "gradients") -> np.ndarray | None:
+    def tried(
+        self, rank: int, x: np.ndarray, purpose: str = "gradients"
+    ) -> np.ndarray | None:
         """The same, or None where the level has no value: a trial went too far."""
         if np.abs(x - self.s.start).max() > self.farthest:
             return None
@@ -304,7 +318,9 @@ class Ascent:
         if not (0 < left * tail < math.inf):
             return left + tail
         step = self.curvature.solve(self.s.gradient)
-        return left + tail + judge.together(self.fall(), step, self.s.increments[-1].change)
+        return (
+            left + tail + judge.together(self.fall(), step, self.s.increments[-1].change)
+        )
 
     def aim(self) -> float:
         """What must be believed for *done* on this level."""
@@ -316,7 +332,10 @@ class Ascent:
         """Whether too little is left here for another step; the coarsest level waits for gains."""
         s, left, tail = self.s, self.left(), self.tail()
         if s.rank == 0:
-            return s.made_steps >= rules.GAINS_TELL and left <= rules.COARSEST_SOLVED * self.eps
+            return (
+                s.made_steps >= rules.GAINS_TELL
+                and left <= rules.COARSEST_SOLVED * self.eps
+            )
         if tail <= self.aim():
             return self.believed() <= self.aim()
         if s.rank < self.top:
@@ -453,7 +472,9 @@ class Ascent:
         low, high = (self.tried(j, x, "curvature") for j in (upper - 1, upper))
         if low is None or high is None:
             return 0.0
-        change = high - self.at(upper, "curvature") - low + self.at(upper - 1, "curvature")
+        change = (
+            high - self.at(upper, "curvature") - low + self.at(upper - 1, "curvature")
+        )
         return abs(dot(change, flattest)) / seen.spacing / 2
 
     def weigh(self, rank: int | None, arrived: bool = False) -> None:
@@ -490,7 +511,9 @@ class Ascent:
 
     def taken_anew(self, first: int) -> list[Increment]:
         """The increments from that rank on, at y."""
-        return [Increment(self.at(j + 1) - self.at(j), 0.0) for j in range(first, self.s.rank)]
+        return [
+            Increment(self.at(j + 1) - self.at(j), 0.0) for j in range(first, self.s.rank)
+        ]
 
     def tell(self, rank: int | None) -> None:
         s = self.s
@@ -508,7 +531,8 @@ class Ascent:
         rank, x = s.rank + 1, s.y
         there = self.tried(rank, x)
         while there is None and norm(x - s.start):
-            on_the_way = norm(x - s.start) > norm(s.way) / 99  # halved seven times, then y0
+            # halved seven times, then y0
+            on_the_way = norm(x - s.start) > norm(s.way) / 99
             x = (s.start + x) / 2 if on_the_way else s.start
             there = self.tried(rank, x)
         known = {str(rank - 1): s.gradient} if x is s.y else {}
@@ -531,21 +555,25 @@ class Ascent:
         s.estimate = math.inf if is_far else self.believed()
         done = self.falls() and s.estimate <= self.aim()
 
-        finer = self.closer_look(done)
-        if finer is not None:
-            s.base = finer
-            return Decision(Phase.LOOK, finer)
-        if s.rank and self.blind(done):
-            rank = self.affordable()
-            return Decision(Phase.LOOK, s.base if rank is None else rank)
-        if s.rank and self.unweighed(done):
-            worth_a_look = self.expensive[s.rank]
-            return Decision(Phase.LOOK, self.affordable() if worth_a_look else None)
-
+        look = self.closer_look(done) or self.look_before_a_verdict(done)
+        if look is not None:
+            return look
         nothing_curves_up = s.rank > 1 and not s.pairs
         if done or s.rank == self.top or nothing_curves_up:
             return Decision(Phase.END, done=done or not self.eps)
         return Decision(Phase.RISE)
+
+    def look_before_a_verdict(self, done: bool) -> Decision | None:
+        """Increments weighed at this point, by Lanczos where *done* rests on them."""
+        if self.s.rank == 0:
+            return None
+        if self.blind(done):
+            rank = self.affordable()
+            return Decision(Phase.LOOK, self.s.base if rank is None else rank)
+        if self.unweighed(done):
+            worth_a_look = self.expensive[self.s.rank]
+            return Decision(Phase.LOOK, self.affordable() if worth_a_look else None)
+        return None
 
     def blind(self, done: bool) -> bool:
         """Whether *done* would rest on increments that Lanczos has not weighed at this point."""
@@ -563,8 +591,8 @@ class Ascent:
             return True
         return i > 1 and judge.fell(increments[i - 2].change, increments[i - 1].change)
 
-    def closer_look(self, done: bool) -> int | None:
-        """A finer rank to see the curvature of, where *done* hangs on eigenvalues that were raised.
+    def closer_look(self, done: bool) -> Decision | None:
+        """Curvature of a finer level, where *done* hangs on eigenvalues that were raised.
 
         It must cost no more than all that was paid.
         """
@@ -572,8 +600,12 @@ class Ascent:
         if not (done and s.here.raised):
             return None
         finer = s.here.seen_by + 1
-        cheap = finer <= s.rank and s.products * self.price[finer] <= self.bill.total
-        return finer if s.base < finer and cheap else None
+        if not s.base < finer <= s.rank:
+            return None
+        if s.products * self.price[finer] > self.bill.total:
+            return None
+        s.base = finer
+        return Decision(Phase.LOOK, finer)
 
     # --- END ---
 
@@ -582,7 +614,9 @@ class Ascent:
         s, k = self.s, self.levels[self.s.rank]
         start = self.start_if_better(done)
         if start is not None:
-            s.message = f"level {k} judges the point reached worse than the start, which is y"
+            s.message = (
+                f"level {k} judges the point reached worse than the start, which is y"
+            )
             s.estimate = math.nan
             s.status = "missed"
             self.move(s.start, start)

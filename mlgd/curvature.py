@@ -78,7 +78,9 @@ class Curvature:
         if self.pairs:
             step, change, product = self.pairs[-1]
             q *= 1 / product if change is None else product / dot(change, change)
-        for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
+        for (step, change, product), share in zip(
+            self.pairs, reversed(shares), strict=True
+        ):
             along = dot(step, q) if change is None else dot(change, q) / product
             q += (share - along) * step
         return q
@@ -142,7 +144,9 @@ class Spectrum(NamedTuple):
     def pairs(self, least: float, shape: tuple[int, ...]) -> list[Pair]:
         """The same as pairs of L-BFGS, eigenvalues raised to `least`."""
         found = []
-        for vector, bent in zip(self.vectors, self.raised_to(least).tolist(), strict=True):
+        for vector, bent in zip(
+            self.vectors, self.raised_to(least).tolist(), strict=True
+        ):
             found.append(Pair(vector.reshape(shape), None, bent))
         return found
 
@@ -185,7 +189,9 @@ def lanczos(
     return None
 
 
-def _ritz(square: np.ndarray, basis: np.ndarray, length: float) -> tuple[Spectrum, np.ndarray]:
+def _ritz(
+    square: np.ndarray, basis: np.ndarray, length: float
+) -> tuple[Spectrum, np.ndarray]:
     """Eigenvalues of the part that was seen, their weights in v, the noise; and the turn there."""
     n = len(square)
     symmetric = (square + square.T) / 2
@@ -211,7 +217,9 @@ class Spacing(NamedTuple):
     jump: float
 
 
-def best_spacing(f: Gradient, x: np.ndarray, at: np.ndarray, v, longest: float, rng) -> Spacing:
+def best_spacing(
+    f: Gradient, x: np.ndarray, at: np.ndarray, v, longest: float, rng
+) -> Spacing:
     """The length of differences of f around x, where it is `at`, that resolves most.
 
     Long differences drown errors that jump from point to point, short ones see no bend: of lengths
@@ -238,7 +246,14 @@ def best_spacing(f: Gradient, x: np.ndarray, at: np.ndarray, v, longest: float, 
 
 
 def spectrum_around(
-    f: Gradient, x: np.ndarray, at: np.ndarray, v, longest: float, most: int, rng, tolerance=0.02
+    f: Gradient,
+    x: np.ndarray,
+    at: np.ndarray,
+    v,
+    longest: float,
+    most: int,
+    rng,
+    tolerance=0.02,
 ) -> Spectrum:
     """Lanczos from v, at most so many products, on differences of f around x, where it is `at`."""
     t, jump = best_spacing(f, x, at, v, longest, rng)

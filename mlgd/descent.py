@@ -34,7 +34,8 @@ def run(
     complete(plan)
     rests_on(plan, h)
     start, bill = h.point(y0), Bill(h, max_cost)
-    telescopes = [plan.telescope(h, stage) for stage in plan.stages]  # or too short a ladder
+    # or too short a ladder
+    telescopes = [plan.telescope(h, stage) for stage in plan.stages]
     bill.accuracy |= plan.accuracies or {}
     if h.declared:
         as_accurate(h, bill.accuracy)
@@ -85,7 +86,9 @@ def as_accurate(h: Hierarchy, planned: dict[int, float]) -> None:
     """Refuse levels that declare less accuracy than the plan relies on."""
     for k, accuracy in zip(h.levels, h.accuracies(), strict=True):
         if accuracy > LESS_ACCURATE * planned[k]:
-            raise ValueError("these levels declare less accuracy than the plan's: plan on them")
+            raise ValueError(
+                "these levels declare less accuracy than the plan's: plan on them"
+            )
 
 
 # --- the methods of a plan ---
@@ -100,7 +103,8 @@ class Planned(State):
     coins: dict = field(default_factory=dict)
 
     def kept(self) -> dict:
-        return dict(vars(self))  # no step changes what a field holds: it puts another there
+        # no step changes what a field holds: it puts another there
+        return dict(vars(self))
 
     def draws(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator:
         """For every step that is left: its number in its stage, and a draw y -> g(y) for it."""
@@ -119,7 +123,9 @@ class Planned(State):
     def generator(self, rng) -> np.random.Generator:
         """The generator, as it was before the block that is drawn next."""
         kind = self.coins["bit_generator"]
-        if type(rng.bit_generator).__name__ != kind:  # the file has another kind than was given
+        if (
+            type(rng.bit_generator).__name__ != kind
+        ):  # the file has another kind than was given
             rng = np.random.Generator(getattr(np.random, kind)())
         rng.bit_generator.state = self.coins
         return rng
@@ -132,7 +138,9 @@ class Planned(State):
         alone = ~hits.any(axis=1) & (telescope.prefix is not None)
         draws = []
         for only_always, hit in zip(alone.tolist(), hits, strict=True):
-            draws.append(always if only_always else partial(telescope.combine, hit, bill.values))
+            draws.append(
+                always if only_always else partial(telescope.combine, hit, bill.values)
+            )
         return draws
 
     def promise_what_was_made(self, bill: Bill, plan: Plan) -> None:
@@ -157,7 +165,9 @@ class Descent(Planned):
     def output(self) -> np.ndarray:
         return self.y.copy() if self.sums is None else self.sums[0] / self.sums[1]
 
-    def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
+    def steps(
+        self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng
+    ) -> Iterator[None]:
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
         y, (total, mass) = self.y, self.sums or (np.zeros_like(self.y), 0.0)
@@ -179,7 +189,9 @@ class Triangles(Planned):
 
     z: np.ndarray | None = None
 
-    def steps(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator[None]:
+    def steps(
+        self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng
+    ) -> Iterator[None]:
         y, z = self.y, self.z
         for at, draw in self.draws(bill, plan, telescopes, rng):
             if not at:

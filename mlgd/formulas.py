@@ -35,9 +35,8 @@ n = _positive("n")  # levels between delta and sigma/3
 first = _positive("k_min")  # the coarsest level
 nu = _positive("nu")  # noise of the schedule, per unit of time
 theta = _positive("theta")
-total = _positive(
-    "Sigma_sigma"
-)  # of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
+# of RATIO^k over the levels past the coarsest, delta <= 2^-k <= sigma
+total = _positive("Sigma_sigma")
 injection = _positive("J")  # of bias and noise, by all blocks of a schedule
 t = sp.Symbol("t", nonnegative=True)
 horizon = sp.Symbol("T_c", nonnegative=True)

@@ -51,7 +51,9 @@ class Listed:
 
     def __call__(self, k: int) -> float:
         if k not in self.prices:
-            raise LevelError(f"level {k!r} has no price: prices were given for {[*self.prices]}", k)
+            raise LevelError(
+                f"level {k!r} has no price: prices were given for {[*self.prices]}", k
+            )
         return self.prices[k]
 
 
@@ -80,7 +82,9 @@ class Hierarchy:
     levels: Sequence[int]
     accuracy: Callable[[int], float] | None = None
     exact: bool = False
-    measured: bool = False  # set by `audit`: what rests on these accuracies is an estimate
+    measured: bool = (
+        False  # set by `audit`: what rests on these accuracies is an estimate
+    )
     repeats: float = 1e-6
 
     def __post_init__(self):
@@ -98,7 +102,10 @@ class Hierarchy:
                     f"sums stay finite (at most {LARGEST_PRICE:g})"
                 )
         if self.accuracy is not None:
-            function("accuracy(k), a bound on the error of level k, or leave it out", self.accuracy)
+            function(
+                "accuracy(k), a bound on the error of level k, or leave it out",
+                self.accuracy,
+            )
             self.accuracies()  # what was declared is checked now
 
     @property
@@ -123,7 +130,9 @@ class Hierarchy:
     def pair(self, k: int) -> tuple[int, ...]:
         """The levels that an increment evaluates: the one before k, and k; at the first k alone."""
         if k not in self.levels:
-            raise LevelError(f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k)
+            raise LevelError(
+                f"level {k!r} is not one of {self.levels[0]}..{self.levels[-1]}", k
+            )
         at = self.levels.index(k)
         return self.levels[max(at - 1, 0) : at + 1]
 
@@ -174,7 +183,13 @@ class Hierarchy:
             self.pair(k)
         exact = self.exact and levels[-1] == self.levels[-1]
         return Hierarchy(
-            self.evaluate, self.cost, levels, self.accuracy, exact, self.measured, self.repeats
+            self.evaluate,
+            self.cost,
+            levels,
+            self.accuracy,
+            exact,
+            self.measured,
+            self.repeats,
         )
 
     # --- evaluations ---
@@ -217,7 +232,9 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
     except LevelError:  # of a ladder that is made of another one
         raise
     except Exception as error:
-        raise LevelError(f"level {k} raised {type(error).__name__}: {error}", k) from error
+        raise LevelError(
+            f"level {k} raised {type(error).__name__}: {error}", k
+        ) from error
     if type(raw) is np.ndarray and raw.dtype is FLOAT:
         value = raw.copy() if fresh else raw
     else:
@@ -227,21 +244,33 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         raise LevelError(f"level {k} returned {what}", k)
     # vdot is a fifth of isfinite, and unlike dot it does not warn where a square overflows
     if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        raise OutOfDomain(f"level {k} returned a non-finite value at y = {shown_point(y)}", k)
+        raise OutOfDomain(
+            f"level {k} returned a non-finite value at y = {shown_point(y)}", k
+        )
     return value
 
 
 def _converted(raw, k: int) -> np.ndarray:
     """What a level returned as a new float array; a pair, complex numbers, text are refused."""
-    kind, why = f"a {type(raw).__name__} that is no array of real numbers", "entries are no numbers"
+    kind, why = (
+        f"a {type(raw).__name__} that is no array of real numbers",
+        "entries are no numbers",
+    )
     if raw is None:
         kind, why = "None", "no return statement?"
-    elif isinstance(raw, tuple) and sorted(np.ndim(part) > 0 for part in raw) == [False, True]:
-        kind, why = "a pair, as (loss, gradient) or (gradient, loss) would be", "loss= takes it"
+    elif isinstance(raw, tuple) and sorted(np.ndim(part) > 0 for part in raw) == [
+        False,
+        True,
+    ]:
+        kind, why = (
+            "a pair, as (loss, gradient) or (gradient, loss) would be",
+            "loss= takes it",
+        )
     else:
         try:
             read = np.asarray(raw)
-            narrow = read.dtype.kind == "V" and read.dtype.isbuiltin == 2  # bfloat16 and its like
+            # bfloat16 and its like
+            narrow = read.dtype.kind == "V" and read.dtype.isbuiltin == 2
             if read.dtype.kind in "fiubO" or narrow:
                 return np.array(read, dtype=float)
         except Exception as error:  # whatever the object's own conversion raises
@@ -269,7 +298,9 @@ def ladder(given) -> Hierarchy:
     """A Hierarchy, where one is needed."""
     if not isinstance(given, Hierarchy):
         hint = ": give its .hierarchy" if hasattr(given, "hierarchy") else ""
-        raise TypeError(f"a Hierarchy is needed; got a value of type {type(given).__name__}{hint}")
+        raise TypeError(
+            f"a Hierarchy is needed; got a value of type {type(given).__name__}{hint}"
+        )
     return given
 
 
@@ -277,7 +308,9 @@ def function(signature: str, given: Callable) -> Callable:
     """A function, told by its signature: `cost(k), the price of one evaluation`."""
     if not callable(given):
         name = signature.split("(")[0]
-        raise ValueError(f"{name} must be a function; got {shown(given)}: give {signature}")
+        raise ValueError(
+            f"{name} must be a function; got {shown(given)}: give {signature}"
+        )
     return given
 
 
@@ -305,7 +338,9 @@ def _integers(levels: Iterable[int]) -> tuple[int, ...]:
     return out
 
 
-def by_level(name: str, given, levels: tuple[int, ...], every: bool = False) -> dict[int, float]:
+def by_level(
+    name: str, given, levels: tuple[int, ...], every: bool = False
+) -> dict[int, float]:
     """A positive number for some levels, or for every one: from {level: number}, or a list."""
     try:
         listed = not isinstance(given, Mapping)
@@ -313,8 +348,13 @@ def by_level(name: str, given, levels: tuple[int, ...], every: bool = False) -> 
     except (TypeError, ValueError):
         pairs = {}
     if every:
-        pairs = {k: pairs[k] for k in levels if k in pairs}  # a table may have more levels
+        # a table may have more levels
+        pairs = {k: pairs[k] for k in levels if k in pairs}
     if not pairs or not {*pairs} <= {*levels} or (every and len(pairs) < len(levels)):
         what = f"{{level: {name}}} or a list, of {'all' if every else 'the first'} levels {levels}"
-        raise ValueError(f"a {name} for each level used is needed, {what}; got {shown(given)}")
-    return {k: positive(f"the {name} of level {k}", pairs[k]) for k in levels if k in pairs}
+        raise ValueError(
+            f"a {name} for each level used is needed, {what}; got {shown(given)}"
+        )
+    return {
+        k: positive(f"the {name} of level {k}", pairs[k]) for k in levels if k in pairs
+    }

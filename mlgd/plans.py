@@ -94,7 +94,8 @@ class Problem:
     def prices(self, delta: float) -> Hierarchy:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
         delta = positive("delta", delta)
-        served = min(delta * (1 + 1e-12), sys.float_info.max)  # a little coarser serves too
+        # a little coarser serves too
+        served = min(delta * (1 + 1e-12), sys.float_info.max)
         finest = math.ceil(-math.log2(served))
         levels = range(self.first, max(self.first, finest) + 1)
         cost = partial(price, self.gamma, self.c)

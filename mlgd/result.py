@@ -21,7 +21,9 @@ log.addHandler(logging.NullHandler())  # silent unless the program that imports 
 
 MARGIN = 1e-9  # of declared accuracies, relative: they are rounded too
 DIGITS = 1e-14  # of a value, relative: its rounding
-BUDGET_ROUNDING = 1e-12  # of a budget, relative: a sum of prices is rounded, a plan's bound fits
+BUDGET_ROUNDING = (
+    1e-12  # of a budget, relative: a sum of prices is rounded, a plan's bound fits
+)
 DECISIONS_SHOWN = 3  # that a printed result shows; all of them are in `decisions`
 
 
@@ -57,7 +59,9 @@ class Bill:
         self.counts: dict[str, dict[int, int]] = {}  # {purpose: {level: evaluations}}
         self.broken = ""  # two levels that were seen to break their declared accuracies
         self.first: list | None = None  # the level evaluated first, and its value
-        self.unsettled: list[tuple[str, int]] | None = None  # bought since the last whole step
+        self.unsettled: list[tuple[str, int]] | None = (
+            None  # bought since the last whole step
+        )
         self.settled = 0.0  # the total at that step
         self.again = dict.fromkeys(self.price, 0)
         self.price_again = 0.0
@@ -176,7 +180,9 @@ class Bill:
         if self.price_again:
             every["again"] = self.again
         number = {k: sum(counts[k] for counts in every.values()) for k in self.price}
-        purposes = {what: sum(self.priced(counts).values()) for what, counts in every.items()}
+        purposes = {
+            what: sum(self.priced(counts).values()) for what, counts in every.items()
+        }
         return {
             "cost": self.spent,
             "cost_by_level": self.priced(number),
@@ -236,7 +242,9 @@ class Result:
         """What a printed result says: a name and a text per line."""
         rows = []
         if not math.isnan(self.fun):
-            rows.append(("loss", f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y"))
+            rows.append(
+                ("loss", f"{self.trace.loss[0]:.4g} at the start, {self.fun:.4g} at y")
+            )
         if not math.isnan(self.estimate):
             rows.append(("believed", f"{self.estimate:.4g} above the minimum"))
         rows.append(("promise", self.promise))
@@ -246,7 +254,9 @@ class Result:
         for k, n in self.evaluations.items():
             if n:
                 share = self.cost_by_level[k] / self.cost
-                rows.append((f"level {k}", f"{self.cost_by_level[k]:.4g} for {n} ({share:.1%})"))
+                rows.append(
+                    (f"level {k}", f"{self.cost_by_level[k]:.4g} for {n} ({share:.1%})")
+                )
         if len(self.cost_by_purpose) > 1:
             for what, paid in self.cost_by_purpose.items():
                 rows.append((f"for {what}", f"{paid:.4g}"))
@@ -257,7 +267,11 @@ class Result:
         return rows
 
     def __repr__(self) -> str:
-        return "\n".join(["Result", *(f"{name:>14s}  {text}" for name, text in self.rows())])
+        return "\n".join(
+            ["Result", *(f"{name:>14s}  {text}" for name, text in self.rows())]
+        )
 
-    def __str__(self) -> str:  # what a notebook displays, the repr, has no digits that change
+    def __str__(
+        self,
+    ) -> str:  # what a notebook displays, the repr, has no digits that change
         return f"{self!r}\n{'seconds':>14s}  {self.seconds:.3g}"

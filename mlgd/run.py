@@ -19,10 +19,16 @@ from .checkpoint import Checkpoint, copied, same
 from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder
 from .result import Bill, Result, Stop, Trace, log
 
-FAR = 1e8  # a run this many d0 from its start (1 + |y0| where d0 is not known) has diverged
+FAR = (
+    1e8  # a run this many d0 from its start (1 + |y0| where d0 is not known) has diverged
+)
 RECORDS = 200  # losses recorded in a planned run
-DIVERGED = "the iterate left every region, and y is the start: is beta, or a rate, too small?"
-OUTSIDE = " (where a point may be outside of the problem's domain, raise mlgd.OutOfDomain)"
+DIVERGED = (
+    "the iterate left every region, and y is the start: is beta, or a rate, too small?"
+)
+OUTSIDE = (
+    " (where a point may be outside of the problem's domain, raise mlgd.OutOfDomain)"
+)
 
 
 class Progress(NamedTuple):
@@ -79,7 +85,9 @@ class Ending(NamedTuple):
 class Run:
     """One run: its method only makes steps, and this records, keeps and tells how they ended."""
 
-    def __init__(self, bill: Bill, state: State, loss=None, callback=None, steps=0.0, scale=None):
+    def __init__(
+        self, bill: Bill, state: State, loss=None, callback=None, steps=0.0, scale=None
+    ):
         self.bill = bill
         self.state = state
         self.loss = loss
@@ -108,22 +116,30 @@ class Run:
 
     # --- the loop ---
 
-    def go(self, steps: Iterator[None], progress: bool = False, total: int | None = None) -> Result:
+    def go(
+        self, steps: Iterator[None], progress: bool = False, total: int | None = None
+    ) -> Result:
         """Make all steps, or as many as there can be, and tell what came of them."""
         state, bill = self.state, self.bill
         if self.file is not None:
             self.file.hold(state, bill)
         if self.is_the_same():
-            with tqdm(total=total, initial=state.step, unit="step", disable=not progress) as bar:
+            with tqdm(
+                total=total, initial=state.step, unit="step", disable=not progress
+            ) as bar:
                 try:
                     self.make(steps, bar)
                     self.keep()  # before the last record, which a longer run does not have
                     self.record()
-                except BaseException as raised:  # an interrupt, or the caller's callback or loss
+                except (
+                    BaseException
+                ) as raised:  # an interrupt, or the caller's callback or loss
                     self.interrupt(raised)
                     raise
         status, message, _ = self.ending
-        log.info("%s after %d steps, price %.4g: %s", status, state.step, bill.spent, message)
+        log.info(
+            "%s after %d steps, price %.4g: %s", status, state.step, bill.spent, message
+        )
         return self.result()
 
     def is_the_same(self) -> bool:
@@ -176,7 +192,9 @@ class Run:
         if isinstance(ended, Stop):
             said = [f"{ended.message} (step {state.step})", state.message]
             return Ending(ended.status, "; ".join(filter(None, said)))
-        raised_by_user = ended.__cause__ is not None and not isinstance(ended, OutOfDomain)
+        raised_by_user = ended.__cause__ is not None and not isinstance(
+            ended, OutOfDomain
+        )
         hint = OUTSIDE if raised_by_user else ""
         what = f"step {state.step + 1}: {ended}{hint}; the output so far is kept"
         return Ending("failed", what, ended)
@@ -206,8 +224,12 @@ class Run:
                 self.keep()
         if not bar.disable:
             bar.update()
-            bar.set_postfix_str(f"price {bill.spent:.3g}, estimate {state.estimate:.2g}", False)
-        if self.callback is not None and self.asks_to_stop():  # last: that leaves a whole step
+            bar.set_postfix_str(
+                f"price {bill.spent:.3g}, estimate {state.estimate:.2g}", False
+            )
+        if (
+            self.callback is not None and self.asks_to_stop()
+        ):  # last: that leaves a whole step
             said = [f"the callback stopped the run (step {state.step})", state.message]
             self.ending = Ending("stopped", "; ".join(filter(None, said)))
 
@@ -260,7 +282,9 @@ class Run:
             y = self.start.copy()
             worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
             message += f"; {worse}, which is y"
-            if promise == "estimate" and not after - before <= estimate:  # it was believed wrongly
+            if (
+                promise == "estimate" and not after - before <= estimate
+            ):  # it was believed wrongly
                 promise = "none"
                 status = "missed" if status == "done" else status
             estimate, after = math.nan, before

@@ -11,9 +11,15 @@ import numpy as np
 from .curvature import Curvature, Gradient, dot, norm, spectrum_around
 from .hierarchy import Hierarchy, OutOfDomain, ladder
 
-STEEP, PAST = 0.9, 0.8  # of the first slope: a step ends above -0.9 and not above 0.8 of it
+# of the first slope: a step ends above -0.9 and not above 0.8 of it
+STEEP, PAST = (
+    0.9,
+    0.8,
+)
 TRIES = 14  # evaluations in one line search
-FURTHER = 2  # times that a search with curvature known goes further; no minimizer is beyond
+FURTHER = (
+    2  # times that a search with curvature known goes further; no minimizer is beyond
+)
 FIRST_STEP = 1e-2  # of the point's length, or of that
 
 
@@ -128,7 +134,9 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
         y, g = found
     d0 = norm(y - start)
     if not d0:
-        raise ValueError(f"level {k} does not move from y0: its gradient is zero or constant")
+        raise ValueError(
+            f"level {k} does not move from y0: its gradient is zero or constant"
+        )
     rng = np.random.default_rng(0)
     seen = spectrum_around(level, y, g, rng.standard_normal(y.shape), d0, 60, rng)
     mu = float(seen.nodes[0]) if seen.nodes[0] > seen.unresolved else 0.0

@@ -29,7 +29,9 @@ def by_hand(h, y0, p, seed):
     price = {k: h.cost(k) for k in h.levels}
     for stage in p.stages:
         telescope = p.telescope(h, stage)
-        always = max([k for k, q in zip(telescope.levels, telescope.p, strict=True) if q == 1])
+        always = max(
+            [k for k, q in zip(telescope.levels, telescope.p, strict=True) if q == 1]
+        )
         random = [k for k, q in zip(telescope.levels, telescope.p, strict=True) if q < 1]
         chance = np.array([q for q in telescope.p if q < 1])
         z, total = y.copy(), 0.0

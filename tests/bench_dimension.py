@@ -31,7 +31,9 @@ def tool() -> int:
     def level(k, y):
         return curvature * (y - 1) + 0.2 * 2.0**-k * off
 
-    run = minimize(Hierarchy(level, lambda k: 8.0**k, range(9)), np.zeros(UNKNOWNS), eps=1e-3)
+    run = minimize(
+        Hierarchy(level, lambda k: 8.0**k, range(9)), np.zeros(UNKNOWNS), eps=1e-3
+    )
     assert run.success
     return run.nfev
 
@@ -72,7 +74,9 @@ def measured(solve) -> tuple[float, float]:
 def main() -> int:
     (ours, memory), (theirs, less) = measured(tool), measured(scipys)
     slower = ours / theirs
-    print(f"per evaluation {1e3 * ours:.2f} ms, scipy {1e3 * theirs:.2f} ms: {slower:.2f} times")
+    print(
+        f"per evaluation {1e3 * ours:.2f} ms, scipy {1e3 * theirs:.2f} ms: {slower:.2f} times"
+    )
     print(f"peak memory {memory:.2f} GB, scipy {less:.2f} GB")
     return int(slower > SLOWER or memory > GIGABYTES)
 

@@ -12,7 +12,11 @@ import tempfile
 import time
 
 ROUNDS = 15
-STATEMENTS = {"numpy": "import numpy", "mlgd": "import mlgd", "every name": "from mlgd import *"}
+STATEMENTS = {
+    "numpy": "import numpy",
+    "mlgd": "import mlgd",
+    "every name": "from mlgd import *",
+}
 
 
 def seconds(statement: str, cache: str) -> float:
@@ -30,9 +34,12 @@ if __name__ == "__main__":
         for statement in STATEMENTS.values():
             seconds(statement, cache)
         rounds = [
-            [seconds(statement, cache) for statement in STATEMENTS.values()] for _ in range(ROUNDS)
+            [seconds(statement, cache) for statement in STATEMENTS.values()]
+            for _ in range(ROUNDS)
         ]
-    numpy, ours, whole = (statistics.median(column) for column in zip(*rounds, strict=True))
+    numpy, ours, whole = (
+        statistics.median(column) for column in zip(*rounds, strict=True)
+    )
     used = f"with every name used {whole / numpy:.2f}"
     print(f"over import numpy: import mlgd {ours / numpy:.2f} (bar: 2), {used}")
     spent = time.perf_counter() - started

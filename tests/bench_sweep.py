@@ -48,14 +48,26 @@ def literal_seconds(protocol: Protocol, seed: int) -> float:
     for k in protocol.baseline:
         clock = time.process_time()
         literal.fixed(columns, right, k, np.float32(0.1), SAMPLE)
-        total += (time.process_time() - clock) / SAMPLE * protocol.max_steps * len(protocol.shrinks)
+        total += (
+            (time.process_time() - clock)
+            / SAMPLE
+            * protocol.max_steps
+            * len(protocol.shrinks)
+        )
     biases = problem.biases(protocol.ladder).max(axis=0)
     for exact in (True, False):
         for scale in protocol.scales:
             p = probabilities(biases, protocol.gamma, scale)
             clock = time.process_time()
             run = literal.telescope(
-                columns, right, protocol.ladder, p, 0.01, exact, stream(seed, TELESCOPE, 0), SAMPLE
+                columns,
+                right,
+                protocol.ladder,
+                p,
+                0.01,
+                exact,
+                stream(seed, TELESCOPE, 0),
+                SAMPLE,
             )
             spent = (time.process_time() - clock) / SAMPLE
             steps = min(protocol.max_steps, protocol.max_flops / (run.flops[-1] / SAMPLE))
@@ -72,11 +84,16 @@ def agreement(seed: int = 3, steps: int = 4000) -> float:
         p = probabilities(problem.biases(ladder).max(axis=0), 3.0, 2.0)
         run = Trajectory(Frame(problem, ladder, exact), p, eta, (int(exact), 0, 0))
         rng = stream(seed, TELESCOPE, int(exact), 0, 0)
-        plain = literal.telescope(columns, problem.right, ladder, p, eta, exact, rng, steps)
+        plain = literal.telescope(
+            columns, problem.right, ladder, p, eta, exact, rng, steps
+        )
         while run.steps < steps:
             found = run.advance(steps - run.steps)
             rows = found.steps - 1
-            for ours, theirs in ((found.last, plain.last), (found.average, plain.average)):
+            for ours, theirs in (
+                (found.last, plain.last),
+                (found.average, plain.average),
+            ):
                 worst = max(worst, np.max(np.abs(ours / theirs[rows] - 1)))
     return float(worst)
 
@@ -90,12 +107,16 @@ def main() -> int:
     drawn, swept, whole = [], [], []
     with workers(2) as pool:
         for _ in range(ROUNDS):
-            drawn.append(sum(pool.map(draw, [protocol] * len(protocol.seeds), protocol.seeds)) / 2)
+            drawn.append(
+                sum(pool.map(draw, [protocol] * len(protocol.seeds), protocol.seeds)) / 2
+            )
             results = sweep(protocol, pool)
             swept.append(sum(r.seconds["sweep"] for r in results) / 2)
             whole.append(sum(r.seconds["design"] for r in results) / 2 + swept[-1])
         sample = protocol.seeds[:2]
-        per_seed = sum(pool.map(literal_seconds, [protocol] * len(sample), sample)) / len(sample)
+        per_seed = sum(pool.map(literal_seconds, [protocol] * len(sample), sample)) / len(
+            sample
+        )
     ratio = float(np.median(np.array(whole) / drawn))
     sweeping, literal, worst = (
         float(np.median(swept)),
@@ -115,7 +136,9 @@ def main() -> int:
         f"the sweep, literally      {literal:8.0f} s   "
         f"{literal / sweeping:.0f} times as long (bar: {LITERAL})"
     )
-    print(f"literal against Gram space, double precision, same draws: {worst:.1e} (bar: {APART:g})")
+    print(
+        f"literal against Gram space, double precision, same draws: {worst:.1e} (bar: {APART:g})"
+    )
     passed = ratio <= WHOLE and literal >= LITERAL * sweeping and worst <= APART
     print("all bars met" if passed else "a bar is missed")
     return 0 if passed else 1

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as make has it: a sum must not depend on cores
+# as make has it: a sum must not depend on cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 

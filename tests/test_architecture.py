@@ -9,7 +9,12 @@ import pytest
 
 import mlgd
 
-PACKAGES = ("mlgd", "mlgd.experiment", "mlgd.book")  # each imports itself and those before it
+# each imports itself and those before it
+PACKAGES = (
+    "mlgd",
+    "mlgd.experiment",
+    "mlgd.book",
+)
 
 
 def modules(top: Path) -> dict[str, Path]:
@@ -65,19 +70,26 @@ def test_the_look_at_imports_can_fail(tmp_path):
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
     late, up = "mlgd.plans", "mlgd.experiment.sweep"
-    assert sorted(problems(top)) == [f"{name} imports mlgd.book.figures" for name in (up, late)]
+    assert sorted(problems(top)) == [
+        f"{name} imports mlgd.book.figures" for name in (up, late)
+    ]
 
 
 def said(script: str) -> list[str]:
     """What a fresh process prints."""
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return ran.stdout.split()
 
 
 def test_the_library_starts_without_the_slow_packages():
     slow = "{'sympy', 'matplotlib', 'scipy', 'mpmath'}"
     names = "Hierarchy, Plan, Problem, Telescope, audit, minimize"
-    assert said(f"import sys; from mlgd import {names}; print(*{slow} & {{*sys.modules}})") == []
+    assert (
+        said(f"import sys; from mlgd import {names}; print(*{slow} & {{*sys.modules}})")
+        == []
+    )
 
 
 def test_a_name_is_read_from_its_module_when_it_is_used(root):

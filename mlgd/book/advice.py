@@ -23,6 +23,10 @@ def markdown(node: dict = TREE, depth: int = 0, leaf: str = "**{leaf}**") -> str
     """The tree as a nested list: book/advice.md, which pages include, and the README's."""
     if "leaf" in node:
         return leaf.format(**node)
-    branches = {answer: markdown(node[answer], depth + 1, leaf) for answer in ("no", "yes")}
-    lines = [f"{'  ' * (depth + 1)}- {answer}: {text}" for answer, text in branches.items()]
+    branches = {
+        answer: markdown(node[answer], depth + 1, leaf) for answer in ("no", "yes")
+    }
+    lines = [
+        f"{'  ' * (depth + 1)}- {answer}: {text}" for answer, text in branches.items()
+    ]
     return "\n".join([node["words"], *lines])

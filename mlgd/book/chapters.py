@@ -39,7 +39,10 @@ class BookError(Exception):
 def contents(toc: Path) -> list[str]:
     """The documents that _toc.yml lists, in order."""
     table = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    return [table["root"], *(c["file"] for part in table["parts"] for c in part["chapters"])]
+    return [
+        table["root"],
+        *(c["file"] for part in table["parts"] for c in part["chapters"]),
+    ]
 
 
 def notebooks(book: Path) -> dict[str, Path]:
@@ -54,11 +57,15 @@ def read(path: Path) -> NotebookNode:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
-        raise BookError(f"There is no chapter {path.stem} in {path.parent.name}/.") from None
+        raise BookError(
+            f"There is no chapter {path.stem} in {path.parent.name}/."
+        ) from None
     except Exception as error:
         reason = str(error).splitlines()[0][:80]
         again = f"restore it with git checkout {path.parent.name}/{path.name}"
-        raise BookError(f"{path.name} cannot be read as a notebook ({reason}): {again}.") from None
+        raise BookError(
+            f"{path.name} cannot be read as a notebook ({reason}): {again}."
+        ) from None
     return notebook
 
 
@@ -74,7 +81,11 @@ def normal(notebook: NotebookNode) -> NotebookNode:
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """The cells that a run executes: code that is not blank."""
-    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    return [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.source.strip()
+    ]
 
 
 def run_problems(notebook: NotebookNode, name: str) -> list[str]:
@@ -86,7 +97,9 @@ def run_problems(notebook: NotebookNode, name: str) -> list[str]:
         problems.append(f"{name} holds no outputs: {again}")
     if dict(notebook.metadata) != METADATA:
         problems.append(f"{name} is not in normal form: {again}")
-    for number, output in ((n, out) for n, cell in enumerate(cells, 1) for out in cell.outputs):
+    for number, output in (
+        (n, out) for n, cell in enumerate(cells, 1) for out in cell.outputs
+    ):
         shown = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
         text = str(output.get("text", "")) + "".join(map(str, shown.values()))
         wrong = {
@@ -115,10 +128,14 @@ def execute(path: Path) -> float:
     try:
         client.execute()
     except (CellExecutionError, DeadKernelError, TimeoutError) as error:
-        raise BookError(f"{path.stem} did not run; the file is as it was.\n{error}") from None
+        raise BookError(
+            f"{path.stem} did not run; the file is as it was.\n{error}"
+        ) from None
     # what nbval would refuse, a figure that failed to draw too
     if problems := run_problems(normal(notebook), path.stem):
-        raise BookError("\n".join([f"{path.stem} ran, and the file is as it was:", *problems]))
+        raise BookError(
+            "\n".join([f"{path.stem} ran, and the file is as it was:", *problems])
+        )
     nbformat.write(notebook, path)
     return time.perf_counter() - started
 
@@ -140,17 +157,30 @@ def pdf() -> Path:
 
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        raise BookError(f"make pdf needs a browser ({', '.join(BROWSERS)}) and found none.")
+        raise BookError(
+            f"make pdf needs a browser ({', '.join(BROWSERS)}) and found none."
+        )
     built, goal = BOOK.parent / "_build" / "single", BOOK.parent / "_build" / "book.pdf"
     print("[1/3] all pages as one ...", flush=True)
-    build = [Path(sys.executable).with_name("jupyter-book"), "build", BOOK.parent, "--quiet"]
-    subprocess.run([*build, "--path-output", built, "--builder", "singlehtml"], check=True)
+    build = [
+        Path(sys.executable).with_name("jupyter-book"),
+        "build",
+        BOOK.parent,
+        "--quiet",
+    ]
+    subprocess.run(
+        [*build, "--path-output", built, "--builder", "singlehtml"], check=True
+    )
     pages = built / "_build" / "singlehtml"
     text = (pages / "book" / "index.html").read_text(encoding="utf-8")
     whole = pages / "whole.html"  # its images and scripts are named from here
-    whole.write_text(re.sub(r"""(href=["'])[\w./]+\.html#""", r"\1#", text), encoding="utf-8")
+    whole.write_text(
+        re.sub(r"""(href=["'])[\w./]+\.html#""", r"\1#", text), encoding="utf-8"
+    )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"]
+        )
         page = browser.new_page()
         page.set_default_timeout(600_000)
         print("[2/3] the formulas, typeset (a minute or two) ...", flush=True)

@@ -60,12 +60,15 @@ def equal(a, b) -> bool:
     at = {s: sp.Rational(sp.prime(i + 1), sp.prime(i)) for i, s in enumerate(symbols, 2)}
     at |= {s: sp.Integer(i) for i, s in enumerate(symbols, 3) if s.is_integer}
     at |= {s: -at[s] for s in symbols if s.is_negative}
-    x, y = (abs(sp.N(e.subs(at), 30)) for e in (a, b))  # moduli: roots there may change branch
+    # moduli: roots there may change branch
+    x, y = (abs(sp.N(e.subs(at), 30)) for e in (a, b))
     if abs(x - y) > 1e-12 * max(1, y):
         return False
     forms = [a - b, sp.expand_log(a - b, force=all(s.is_nonnegative for s in symbols))]
     if b != 0 and all(s.is_positive for s in symbols):
-        left, right = (sp.expand_log(sp.log(sp.factor_terms(e)), force=True) for e in (a, b))
+        left, right = (
+            sp.expand_log(sp.log(sp.factor_terms(e)), force=True) for e in (a, b)
+        )
         forms.append(left - right)
     ways = (sp.expand, sp.simplify, lambda e: sp.simplify(sp.powsimp(sp.expand(e))))
     return any(way(form) == 0 for way in ways for form in forms)  # the quick way first
@@ -81,13 +84,21 @@ def identity(rows: Rows, words: str, lhs, rhs, *, where: Mapping = {}) -> Check:
     for left, right in zip(lhs, rhs, strict=True) if many else [(lhs, rhs)]:
         a, b = (sp.sympify(_value(side)) for side in (left, right))
         _need(equal(a.subs(where), b.subs(where)), f"{rows}: {a} differs from {b}")
-        _sound(b.subs(where) != 0, f"{rows}: the right side is 0: write terms on both sides")
+        _sound(
+            b.subs(where) != 0, f"{rows}: the right side is 0: write terms on both sides"
+        )
         shown = tex(left if isinstance(left, Mapping) else a)
-        _sound(shown != tex(b), f"{rows}: both sides read {shown}: name the left one in words")
+        _sound(
+            shown != tex(b),
+            f"{rows}: both sides read {shown}: name the left one in words",
+        )
         formulas.append(f"{shown}={tex(b)}")
         sides.append((a.subs(where), "=", b.subs(where)))
     lines = [f"with {_point(where)}"] * bool(where)
-    lines, kept = (*lines, "both sides are reduced to one expression by sympy"), tuple(sides)
+    lines, kept = (
+        (*lines, "both sides are reduced to one expression by sympy"),
+        tuple(sides),
+    )
     return _check(rows, "identity", "holds", words, tuple(formulas), lines, sides=kept)
 
 
@@ -96,12 +107,21 @@ def non_negative(factor: sp.Expr, hypotheses: Sequence[sp.Expr]) -> bool:
     square = isinstance(factor, sp.Pow) and factor.exp.is_even and factor.base.is_real
     ratios = (sp.simplify(factor / hypothesis) for hypothesis in hypotheses)
     return bool(
-        factor.is_nonnegative or square or any(r.is_positive and r.is_number for r in ratios)
+        factor.is_nonnegative
+        or square
+        or any(r.is_positive and r.is_number for r in ratios)
     )
 
 
 def certificate(
-    rows: Rows, words: str, lhs, rhs, terms: Sequence, given: Mapping = {}, *, where: Mapping = {}
+    rows: Rows,
+    words: str,
+    lhs,
+    rhs,
+    terms: Sequence,
+    given: Mapping = {},
+    *,
+    where: Mapping = {},
 ) -> Check:
     """lhs <= rhs, proved: rhs - lhs = sum(terms), products of factors non-negative by hypothesis.
 
@@ -113,12 +133,17 @@ def certificate(
     for term in terms:  # a common factor of a sum is a factor too
         product = sp.factor_terms(term, sign=False) if term.is_Add else term
         for factor in sp.Mul.make_args(product):
-            _need(non_negative(factor, [*given]), f"{rows}: {factor} is not known to be >= 0")
+            _need(
+                non_negative(factor, [*given]),
+                f"{rows}: {factor} is not known to be >= 0",
+            )
     _need(equal(gap - sum(terms), 0), f"{rows}: right - left is not the sum of the terms")
     itself = [g for g in given if len(terms) == 1 and sp.simplify(gap / g).is_number]
     _sound(not itself, f"{rows}: the hypothesis {itself} is the claim itself")
     lines = [f"with {_point(where)}"] * bool(where)
-    lines.append("right minus left: $" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$")
+    lines.append(
+        "right minus left: $" + "+".join(rf"\left[{tex(t)}\right]" for t in terms) + "$"
+    )
     lines += [f"${tex(g)}\\ge 0$: {why}" for g, why in given.items() if why]
     formula = rf"{tex(lhs)}\le {tex(rhs)}"
     kept = {"sides": ((lhs.subs(where), "<=", rhs.subs(where)),), "given": given}
@@ -128,7 +153,9 @@ def certificate(
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def exact(rows: Rows, words: str, computed, relation: str, figure, *, slack: str = "") -> Check:
+def exact(
+    rows: Rows, words: str, computed, relation: str, figure, *, slack: str = ""
+) -> Check:
     """computed <= figure (or >=, =): arrays elementwise; the case nearest to the bound is shown.
 
     An equality holds to nine digits; a bound that ten percent would not pass says why, by slack.
@@ -136,24 +163,40 @@ def exact(rows: Rows, words: str, computed, relation: str, figure, *, slack: str
     _sound(relation in SIGNS, f"{rows}: the relation is one of {', '.join(SIGNS)}")
     arrays = np.broadcast_arrays(np.asarray(computed, float), np.asarray(figure, float))
     value, bound = map(np.ravel, arrays)
-    _sound(value.size and bound.any() and np.isfinite(bound).all(), f"{rows}: figures of 0 or inf")
+    _sound(
+        value.size and bound.any() and np.isfinite(bound).all(),
+        f"{rows}: figures of 0 or inf",
+    )
     beyond = {"<=": value - bound, ">=": bound - value, "=": abs(value - bound)}[relation]
     # the first of those that only rounding tells apart: another processor must show the same
     unit = abs(bound).max() if relation == "=" else np.maximum(abs(bound), 1e-300)
     nearest = int(np.argmax(np.round(beyond / unit, 8)))
     a, b = value[nearest], bound[nearest]
     allowed = 1e-9 if relation == "=" else 1e-12  # of the largest figure: rounding
-    _need((beyond <= allowed * abs(bound).max()).all(), f"{rows}: {a:.6g} {relation} {b:.6g}?")
+    _need(
+        (beyond <= allowed * abs(bound).max()).all(),
+        f"{rows}: {a:.6g} {relation} {b:.6g}?",
+    )
     lines = [f"the nearest of {value.size} cases"] if value.size > 1 else []
     if relation == "=":
         lines.append("equal to nine digits")
     else:
         sharp = bool(a * b > 0 and abs(math.log(a / b)) <= math.log(1.1))
         away = f"the computed number is ${tex(a / b)}$ of the bound; " if b else ""
-        _sound(sharp or slack, f"{rows}: ten percent would not be noticed ({away}): give slack=why")
-        _sound(not (sharp and slack), f"{rows}: there is no slack to explain: take slack= out")
-        lines.append(f"slack: {away}{slack}" if slack else "a bound sharper by a tenth would fail")
-    shown = f"{tex(a)}{SIGNS[relation]} {tex(figure if isinstance(figure, sp.Basic) else b)}"
+        _sound(
+            sharp or slack,
+            f"{rows}: ten percent would not be noticed ({away}): give slack=why",
+        )
+        _sound(
+            not (sharp and slack),
+            f"{rows}: there is no slack to explain: take slack= out",
+        )
+        lines.append(
+            f"slack: {away}{slack}" if slack else "a bound sharper by a tenth would fail"
+        )
+    shown = (
+        f"{tex(a)}{SIGNS[relation]} {tex(figure if isinstance(figure, sp.Basic) else b)}"
+    )
     return _check(rows, "exact run", "holds", words, (shown,), tuple(lines))
 
 
@@ -162,7 +205,13 @@ def _spread(value: float, error: float) -> str:
 
 
 def measured(
-    rows: Rows, words: str, ours, paper: str, *, spread: float = 0.0, one_run: bool = False
+    rows: Rows,
+    words: str,
+    ours,
+    paper: str,
+    *,
+    spread: float = 0.0,
+    one_run: bool = False,
 ) -> Check:
     """Our figure and the paper's: they agree within three standard errors and rounding, or differ.
 
@@ -174,14 +223,22 @@ def measured(
     if isinstance(ours, tuple):
         value, error = map(float, values)
     else:
-        _sound(values.size > 2, f"{rows}: ours needs a value per seed, or (value, standard error)")
+        _sound(
+            values.size > 2,
+            f"{rows}: ours needs a value per seed, or (value, standard error)",
+        )
         value, error = values.mean(), values.std(ddof=1)
         error /= 1 if one_run else math.sqrt(values.size)
     figure = float(paper)
     rounding = float(Decimal(1).scaleb(Decimal(paper).as_tuple().exponent)) / 2
     reach = rounding + 3 * math.hypot(error, spread)
-    agrees, twice, half = (abs(value - f) <= reach for f in (figure, 2 * figure, figure / 2))
-    _sound(not agrees or not (twice or half), f"{rows}: twice or half of {paper} would agree too")
+    agrees, twice, half = (
+        abs(value - f) <= reach for f in (figure, 2 * figure, figure / 2)
+    )
+    _sound(
+        not agrees or not (twice or half),
+        f"{rows}: twice or half of {paper} would agree too",
+    )
     theirs = rf"\text{{the paper }}{_spread(figure, spread)}"
     formula = rf"\text{{ours }}{_spread(value, error)},\ {theirs}"
     lines = [f"they {'agree' if agrees else 'differ'}: the reach is ${tex(reach)}$"]
@@ -222,9 +279,15 @@ def refuted(
     lacks or, if there is none, what it says at the point. 'repaired': the paper's conclusion
     stands, a step, constant or range is mended; 'fails': it needs what the repair adds.
     """
-    _sound(verdict in ("repaired", "fails") and relation in SIGNS, f"{verdict!r}, {relation!r}?")
+    _sound(
+        verdict in ("repaired", "fails") and relation in SIGNS,
+        f"{verdict!r}, {relation!r}?",
+    )
     (a, b), sign = _there(at, lhs, rhs), SIGNS[relation]
-    _need(not _true(a, relation, b), f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample")
+    _need(
+        not _true(a, relation, b),
+        f"{rows}: {a:.6g} {relation} {b:.6g} is no counterexample",
+    )
     begin = f"At {_point(at)}" if at else "Computed,"
     begin += f" the left side is ${tex(a)}$, the right side ${tex(b)}$."
     made = _check(rows, repair.kind, verdict, words, (f"{tex(lhs)}{sign} {tex(rhs)}",))
@@ -236,9 +299,14 @@ def _mends(repair: Check, at: Mapping) -> list[str]:
     """What a repair says of the counterexample: hypotheses that it lacks, else both sides there."""
     lacks = [(tex(g), tex(v)) for g in repair.given for v in _there(at, g) if v < 0]
     if lacks:
-        return [rf"The repair assumes ${g}\ge 0$; here the left side is ${v}$." for g, v in lacks]
+        return [
+            rf"The repair assumes ${g}\ge 0$; here the left side is ${v}$."
+            for g, v in lacks
+        ]
     sides = [(_there(at, left, right), sign) for left, sign, right in repair.sides if at]
-    _need(all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}")
+    _need(
+        all(_true(v[0], sign, v[1]) for v, sign in sides if v), f"{repair}: false at {at}"
+    )
     said = [tex(v[0]) + f"{SIGNS[s]} {tex(v[1])}" * (s != "=") for v, s in sides if v]
     return [f"At the same point the repair gives ${'$, $'.join(said)}$."] * bool(said)
 

@@ -28,7 +28,12 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)
 
 # A line is told from its neighbour by its dashes too, for readers who see no colour.
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-LAW = {"color": GREEN, "linestyle": "-.", "linewidth": 2.0}  # a theorem's line beside data
+# a theorem's line beside data
+LAW = {
+    "color": GREEN,
+    "linestyle": "-.",
+    "linewidth": 2.0,
+}
 CYCLE = cycler(color=PALETTE) + cycler(linestyle=DASHES)
 LOOK = Path(__file__).with_name("look.mplstyle")
 
@@ -62,8 +67,11 @@ def pair(height: float = 3.8, width: float = 10.0) -> Iterator[tuple[Axes, Axes]
     with style():
         figure = plt.figure(figsize=(width, height), layout="constrained")
         left, right = figure.subfigures(1, 2)
-        frame = plt.Rectangle((0, 0), 1, 1, transform=figure.transFigure, fill=False, linewidth=0)
-        figure.add_artist(frame)  # notebooks crop to what is drawn: nothing may move the middle
+        frame = plt.Rectangle(
+            (0, 0), 1, 1, transform=figure.transFigure, fill=False, linewidth=0
+        )
+        # notebooks crop to what is drawn: nothing may move the middle
+        figure.add_artist(frame)
         yield left.subplots(), right.subplots()
         plt.show()
 
@@ -73,5 +81,11 @@ def slope(
 ) -> None:
     """Draw the power law y0 (x / x[0])^exponent over x: the theory's slope beside the data."""
     x = np.asarray(x, dtype=float)
-    options = {"color": GREY, "linestyle": ":", "linewidth": 1.4, "marker": "", "zorder": 1.5}
+    options = {
+        "color": GREY,
+        "linestyle": ":",
+        "linewidth": 1.4,
+        "marker": "",
+        "zorder": 1.5,
+    }
     ax.plot(x, y0 * (x / x[0]) ** exponent, label=label, **(options | line))

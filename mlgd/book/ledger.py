@@ -45,7 +45,9 @@ class Row:
 def collect(book: str | Path = "book") -> dict[str, list[dict]]:
     """{page: the checks stored in its notebook}, of stories and audits."""
     pages = notebooks(Path(book)).items()
-    return {name: [c for b in bundles_in(path) for c in b["checks"]] for name, path in pages}
+    return {
+        name: [c for b in bundles_in(path) for c in b["checks"]] for name, path in pages
+    }
 
 
 def read_rows(book: str | Path = "book") -> dict[str, str]:

@@ -15,18 +15,27 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 
 ROW = re.compile(r"^\| \[([^\]]+)\]\{#sym-[\w-]+\} \| (.*?) \|", re.M)
-LETTERS = r"C_{\gamma} \kappa \beta \eta \mu \varepsilon c".split()  # the first in a product
-BARE = re.compile(r"\d+|\\frac(\{([^{}]|\{([^{}]|\{[^{}]*\})*\})*\}){2}")  # after a logarithm
+# the first in a product
+LETTERS = r"C_{\gamma} \kappa \beta \eta \mu \varepsilon c".split()
+# after a logarithm
+BARE = re.compile(r"\d+|\\frac(\{([^{}]|\{([^{}]|\{[^{}]*\})*\})*\}){2}")
 TALL = re.compile(r"\\(frac|sum|int|prod)|^e\^")
 NAMES = "Loss R nabla le to eps ast asymp Lambda Theta beta gamma delta eta mu sigma"
-SIGNS = dict(zip(NAMES.split(), "ℒ ℝ ∇ ≤ → ε * ≍ Λ Θ β γ δ η μ σ".split(), strict=True))  # titles
-LOCAL = ("notation", "without_convexity")  # pages whose letters have meanings of their own
+# titles
+SIGNS = dict(zip(NAMES.split(), "ℒ ℝ ∇ ≤ → ε * ≍ Λ Θ β γ δ η μ σ".split(), strict=True))
+# pages whose letters have meanings of their own
+LOCAL = (
+    "notation",
+    "without_convexity",
+)
 HALF, ONE = sp.Rational(1, 2), sp.Integer(1)
 
 
 def degree(term: sp.Expr, name: str) -> sp.Expr:
     """The power of a symbol in a product, if it is a number."""
-    return sum(p for b, p in term.as_powers_dict().items() if str(b) == name and p.is_number)
+    return sum(
+        p for b, p in term.as_powers_dict().items() if str(b) == name and p.is_number
+    )
 
 
 def content(total: sp.Add) -> tuple[sp.Rational, sp.Expr, bool]:
@@ -73,8 +82,13 @@ class Author(LatexPrinter):
         if number.q > 1 and alike:
             return self._print_Mul(sp.Mul(number, rest, evaluate=False))
         if len(e.free_symbols) > 1 or not e.is_polynomial() or number.q > 1:
-            terms.sort(key=lambda t: (not t.is_number, degree(t, "eta"), -degree(t, "sigma")))
-        texts = [self._add_parens(self._print(t)) if t.is_Add else self._print(t) for t in terms]
+            terms.sort(
+                key=lambda t: (not t.is_number, degree(t, "eta"), -degree(t, "sigma"))
+            )
+        texts = [
+            self._add_parens(self._print(t)) if t.is_Add else self._print(t)
+            for t in terms
+        ]
         if texts[0].startswith("-"):
             texts.sort(key=lambda text: text.startswith("-"))
         return " + ".join(texts).replace("+ -", "- ")
@@ -98,18 +112,22 @@ class Author(LatexPrinter):
         texts = [str(number)] * (number > 1 or not factors)
         for i, f in enumerate(sorted(factors, key=self._place), 1):
             text, last = self._print(f), i == len(factors)
-            if self._needs_mul_brackets(f, last=last) and not (alone and last and not texts):
+            if self._needs_mul_brackets(f, last=last) and not (
+                alone and last and not texts
+            ):
                 text = self._add_parens(text)
             dot = texts and texts[-1][0].isdigit() and text[0].isdigit()
             texts += [r"\cdot", text] if dot else [text]
         return " ".join(texts)
 
-    def _print_Mul(self, e: sp.Expr) -> str:
+    def _print_Mul(self, e: sp.Expr) -> str:  # noqa: C901 (a printer is a list of cases)
         """One fraction, and after it what is tall itself."""
         number, root, over, under = ONE, ONE, [], []
         for f in e.as_ordered_factors():
             base, power = (f, ONE) if f.is_Rational else f.as_base_exp()
-            if base.is_Add and power.is_Integer:  # its common number goes in front, 1 + x/2 stays
+            if (
+                base.is_Add and power.is_Integer
+            ):  # its common number goes in front, 1 + x/2 stays
                 common, rest, alike = content(base)
                 if alike or common.q == 1 or abs(rest.as_coeff_Add()[0]) == 1:
                     number, base = number * common**power, rest
@@ -155,7 +173,9 @@ def plain(tex: str) -> str:
 def spoken(text: str) -> str:
     """A meaning as a title can show it: letters and signs in place of LaTeX, no links."""
     text = re.sub(r"\{doc\}`(\w+)`", lambda page: page[1].replace("_", " "), text)
-    text = re.sub(r"\\([A-Za-z]+)", lambda name: SIGNS[name[1]], re.sub(r"[$`]|\\,", "", text))
+    text = re.sub(
+        r"\\([A-Za-z]+)", lambda name: SIGNS[name[1]], re.sub(r"[$`]|\\,", "", text)
+    )
     return re.sub(r"([_^])\{([^}]*)\}", r"\1(\2)", text)
 
 

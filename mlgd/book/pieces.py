@@ -62,7 +62,9 @@ def written(text: str) -> str:
     return re.sub(r"(?<![\w.-])(\d+(?:\.\d+)?)e([+-]\d+)", number, text)
 
 
-def table(header: Sequence[str], lines: Iterable[str], plain: Iterable[Sequence[str]]) -> Html:
+def table(
+    header: Sequence[str], lines: Iterable[str], plain: Iterable[Sequence[str]]
+) -> Html:
     """A small table: its header, its lines as markup, and their cells as they are printed."""
     head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -75,7 +77,9 @@ def grid(header: Sequence[str], lines: Iterable[Sequence]) -> Html:
     """A small table of texts and numbers."""
     cells = [tuple(map(str, line)) for line in lines]
     return table(
-        header, ("".join(f"<td>{html.escape(x)}</td>" for x in line) for line in cells), cells
+        header,
+        ("".join(f"<td>{html.escape(x)}</td>" for x in line) for line in cells),
+        cells,
     )
 
 
@@ -85,7 +89,9 @@ def with_formulas(text: str, long: float = math.inf) -> str:
     for i, p in enumerate(parts):
         if i % 2:
             display = len(html.unescape(p)) > long
-            parts[i] = rf"<div class='mlgd-display'>\({p}\)</div>" if display else rf"\({p}\)"
+            parts[i] = (
+                rf"<div class='mlgd-display'>\({p}\)</div>" if display else rf"\({p}\)"
+            )
     return "".join(parts)
 
 
@@ -103,7 +109,9 @@ def order(expression: sp.Expr) -> sp.Expr:
     """The expression over its value where every symbol but gamma is one: without its constant."""
     ones = {s: 1 for s in expression.free_symbols if s != formulas.gamma}
     ratio = sp.expand_power_base(expression / expression.subs(ones), force=True)
-    return sp.powsimp(sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True)
+    return sp.powsimp(
+        sp.simplify(sp.powdenest(ratio, force=True)), combine="exp", force=True
+    )
 
 
 def tex(value) -> str:
@@ -118,7 +126,9 @@ def tex(value) -> str:
         return str(value)
     value = float(value)
     if not math.isfinite(value):
-        return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(value, r"\text{undefined}")
+        return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(
+            value, r"\text{undefined}"
+        )
     mantissa, _, exponent = f"{value:.3g}".partition("e")
     return rf"{mantissa}\cdot10^{{{int(exponent)}}}" if exponent else mantissa
 
@@ -126,7 +136,9 @@ def tex(value) -> str:
 def sentence(text: str) -> str:
     """The text with a capital letter before it and a full stop after it."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":", "!")) else ".")
+    return (
+        text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":", "!")) else ".")
+    )
 
 
 def slug(claim_id: str) -> str:
@@ -160,7 +172,8 @@ class Check:
     against: tuple[str, ...] = ()  # the counterexample, in view
     repair: "Check | None" = None
     sides: tuple[tuple[sp.Expr, str, sp.Expr], ...] = ()  # what was compared, and under
-    given: Mapping[sp.Expr, str] = field(default_factory=dict)  # which hypotheses: {>= 0: why}
+    # which hypotheses: {>= 0: why}
+    given: Mapping[sp.Expr, str] = field(default_factory=dict)
 
     @property
     def statement(self) -> str:
@@ -174,7 +187,9 @@ class Check:
     def anchor(self) -> str:
         """Made of what is checked alone, so that running a cell again moves nothing."""
         text = f"{self.rows} {self.kind} {self.words} {self.formulas}"
-        return f"check-{slug(self.rows[0])}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+        return (
+            f"check-{slug(self.rows[0])}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+        )
 
     @property
     def record(self) -> dict:
@@ -194,7 +209,9 @@ class Check:
         """Verdict and sentence; a counterexample with its repair; the evidence on a click."""
 
         def lines(texts: Iterable[str]) -> str:
-            return "".join(f"<div class='mlgd-line'>{with_formulas(t, LONG)}</div>" for t in texts)
+            return "".join(
+                f"<div class='mlgd-line'>{with_formulas(t, LONG)}</div>" for t in texts
+            )
 
         view = f"{badge(self.verdict)} {with_formulas(sentence(self.statement), LONG)}"
         view += lines(self.against)
@@ -212,7 +229,11 @@ class Check:
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        return {"text/plain": str(self), "text/html": self.html(), MIME: {"checks": [self.record]}}
+        return {
+            "text/plain": str(self),
+            "text/html": self.html(),
+            MIME: {"checks": [self.record]},
+        }
 
 
 @dataclass(frozen=True)
@@ -245,7 +266,9 @@ class Group:
 def bundles_in(notebook: str | Path) -> list[dict]:
     """Of each output that is a check or a group: its `checks`, and how many are `in_view`."""
     cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
-    data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    data = [
+        output.get("data", {}) for cell in cells for output in cell.get("outputs", ())
+    ]
     return [{"in_view": 1, **bundle[MIME]} for bundle in data if MIME in bundle]
 
 
@@ -257,7 +280,12 @@ def prices(heat: HeatSource) -> Iterator[tuple[str, str, float]]:
 
     A chapter adds its rows here, in the order of the book, and shows the table as far as itself.
     """
-    p, h, convex = heat.problem, heat.hierarchy, replace(heat.problem, mu=0.0)  # not told mu
+    # not told mu
+    p, h, convex = (
+        heat.problem,
+        heat.hierarchy,
+        replace(heat.problem, mu=0.0),
+    )
 
     def planned(problem: Problem, method: str) -> float:
         return plan(problem, heat.eps, method, on=h).expected_cost
@@ -266,10 +294,20 @@ def prices(heat: HeatSource) -> Iterator[tuple[str, str, float]]:
     yield "", "one gradient at the plan's level", h.cost(h.level_for(fixed.delta))
     yield "", "descent on one fixed level", fixed.expected_cost
     yield "convex", "a random telescope for the gradient", planned(convex, "multilevel")
-    yield "strongly_convex", "the same, told of strong convexity", planned(p, "multilevel")
+    yield (
+        "strongly_convex",
+        "the same, told of strong convexity",
+        planned(p, "multilevel"),
+    )
     yield "schedule", "accuracy scheduled along the run", planned(p, "scheduled")
-    least = formulas.value(formulas.LOWER_CONVEX, c=p.c, d0=p.d0, eps=heat.eps, gamma=p.gamma)
-    yield "lower_bound", "(any method, on the worst problem of the class: at least)", least
+    least = formulas.value(
+        formulas.LOWER_CONVEX, c=p.c, d0=p.d0, eps=heat.eps, gamma=p.gamma
+    )
+    yield (
+        "lower_bound",
+        "(any method, on the worst problem of the class: at least)",
+        least,
+    )
     yield "acceleration", "momentum in place of many steps", planned(p, "accelerated")
     yield "pay_once", "fine levels paid for once", heat_ladder(heat).cheapest(heat.eps)
     run = minimize(h, heat.start, eps=heat.eps)
@@ -287,4 +325,6 @@ def costs(heat: HeatSource, chapter: str) -> Html:
         lines.append("".join(f"<td><{mark}>{c}</{mark}></td>" for c in plain[-1]))
         if name == chapter:
             break
-    return table(("what we changed", "price, in operations", "in such gradients"), lines, plain)
+    return table(
+        ("what we changed", "price, in operations", "in such gradients"), lines, plain
+    )

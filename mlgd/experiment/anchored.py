@@ -21,7 +21,11 @@ HALF = Fraction(1, 2)  # an exponent that numbers and symbols both take
 
 def earlier(q, R, mu, kappa, log: Callable = math.log) -> tuple:
     """Accuracy, noise v = s^2/(beta mu) and steps of an epoch that takes the distance R to q R."""
-    return (q**2 * mu**2 * R**2 / 2) ** HALF, q**2 / 16, 2 * kappa * log(2 / q) / (1 - q**2 / 8)
+    return (
+        (q**2 * mu**2 * R**2 / 2) ** HALF,
+        q**2 / 16,
+        2 * kappa * log(2 / q) / (1 - q**2 / 8),
+    )
 
 
 def last(x, rho, eps, mu, kappa, log: Callable = math.log) -> tuple:
@@ -51,7 +55,8 @@ class Ladder:
     def sum(self, base: float, finest: float) -> float:
         """S: of 2^((gamma/2 - 1) k) over the levels past the base."""
         return sum(
-            2.0 ** ((self.gamma / 2 - 1) * (base + i)) for i in range(1, 1 + round(finest - base))
+            2.0 ** ((self.gamma / 2 - 1) * (base + i))
+            for i in range(1, 1 + round(finest - base))
         )
 
     def call(self, base: float, finest: float, v: float) -> float:
@@ -69,7 +74,9 @@ class Ladder:
         for j in range(n + 1):
             R = far * q**j
             parts = (
-                earlier(q, R, self.mu, kappa) if j < n else last(x, R / unit, eps, self.mu, kappa)
+                earlier(q, R, self.mu, kappa)
+                if j < n
+                else last(x, R / unit, eps, self.mu, kappa)
             )
             delta, v, steps = parts
             finest = self.finest(delta)
@@ -91,8 +98,12 @@ class Ladder:
 def heat_ladder(heat: HeatSource) -> Ladder:
     """What the theorem knows of the heat source: levels are affine, so l is a norm of matrices."""
     h, problem, basis = heat.hierarchy, heat.problem, np.eye(heat.start.size)
-    shift = min(-math.log2(error) - k for k, error in heat.errors.items())  # error <= 2^-(k+shift)
-    maps = [np.array([h.evaluate(k, u) - h.evaluate(k, 0 * u) for u in basis]) for k in h.levels]
+    # error <= 2^-(k+shift)
+    shift = min(-math.log2(error) - k for k, error in heat.errors.items())
+    maps = [
+        np.array([h.evaluate(k, u) - h.evaluate(k, 0 * u) for u in basis])
+        for k in h.levels
+    ]
     change = max(
         np.linalg.norm(fine - coarse, 2) * 2.0 ** (k + shift)
         for k, (coarse, fine) in zip(h.levels[1:], pairwise(maps), strict=True)
@@ -115,14 +126,22 @@ class Affine:
     price: np.ndarray
 
     @classmethod
-    def of(cls, h: Hierarchy, start: np.ndarray, answer: np.ndarray, H: np.ndarray) -> "Affine":
+    def of(
+        cls, h: Hierarchy, start: np.ndarray, answer: np.ndarray, H: np.ndarray
+    ) -> "Affine":
         blocks, d, _ = H.shape
         b = np.array([h.evaluate(k, answer) for k in h.levels])
-        probes = np.kron(np.ones(blocks), np.eye(d))  # a unit vector in every block at once
-        M = np.array([[h.evaluate(k, answer + u) for u in probes] for k in h.levels]) - b[:, None]
+        # a unit vector in every block at once
+        probes = np.kron(np.ones(blocks), np.eye(d))
+        M = (
+            np.array([[h.evaluate(k, answer + u) for u in probes] for k in h.levels])
+            - b[:, None]
+        )
         M = M.reshape(-1, d, blocks, d).transpose(0, 2, 3, 1)
         price = np.array([h.cost(k) for k in h.levels])
-        return cls(M, b.reshape(-1, blocks, d), H, (start - answer).reshape(blocks, d), price)
+        return cls(
+            M, b.reshape(-1, blocks, d), H, (start - answer).reshape(blocks, d), price
+        )
 
     @cached_property
     def floors(self) -> np.ndarray:
@@ -143,20 +162,25 @@ class Affine:
         for K in range(len(self.price)):
             X[:, d:-1], X[:, :, d:-1] = X[:, :d], X[:, :, :d]
             T, N, p, pair = self._step(K, X, eta, steps, noise, anchored)
-            missed = (1 - p[:-1]) * (1 - p[1:])  # by a step: a level between base and finest
+            # by a step: a level between base and finest
+            missed = (1 - p[:-1]) * (1 - p[1:])
             for t in range(1, steps + 1):
                 fresh = (N @ X @ N.swapaxes(-1, -2)).sum(axis=0)
                 X = T @ X @ T.swapaxes(-1, -2)
                 X[:, :d, :d] += fresh
                 now = paid + t * (self.price[0] + p @ pair)
                 if anchored:
-                    now += self.price[0] + self.price[K] + (1 - missed**t) @ self.price[1:K]
+                    now += (
+                        self.price[0] + self.price[K] + (1 - missed**t) @ self.price[1:K]
+                    )
                 losses = [np.einsum("bij,bji->", self.H, X[:, i, i]) / 2 for i in outputs]
                 path.append((now, min(losses)))
             paid = now
         return np.array(path)
 
-    def _step(self, K: int, X: np.ndarray, eta: float, steps: int, noise: float, anchored: bool):
+    def _step(
+        self, K: int, X: np.ndarray, eta: float, steps: int, noise: float, anchored: bool
+    ):
         """x -> T x and the noise N x; square-root rule, for a variance in units of the floor."""
         d = self.b.shape[-1]
         T = np.tile(np.eye(2 * d + 1), (len(X), 1, 1))
@@ -174,6 +198,11 @@ class Affine:
             T[:, d:-1, :d] = 4 / steps * np.eye(d)
             T[:, d:-1, d:-1] *= 1 - 4 / steps
         pair = self.price[1 : K + 1] + self.price[:K]
-        p = np.sqrt(size / pair) * np.sqrt(size * pair).sum() * eta / (noise * self.floors[K])
+        p = (
+            np.sqrt(size / pair)
+            * np.sqrt(size * pair).sum()
+            * eta
+            / (noise * self.floors[K])
+        )
         p = np.minimum(1, p)
         return T, N * (eta * np.sqrt(1 / p - 1))[:, None, None, None], p, pair

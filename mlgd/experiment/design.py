@@ -20,13 +20,16 @@ import numpy as np
 
 BLOCK = 512  # columns that share a random stream
 FEW = 2**15  # pairs of normals made at once
-SEEDS = tuple(range(100, 120))  # named before any of them was run, and reported whatever they say
+# named before any of them was run, and reported whatever they say
+SEEDS = tuple(range(100, 120))
 SHARED, OWN, TARGET, TELESCOPE = range(4)  # names of the random streams of one seed
 
 
 def stream(seed: int, *name: int) -> np.random.Generator:
     """The random stream of that name: the same numbers in every process, in every order."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=name)))
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=name))
+    )
 
 
 def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
@@ -39,7 +42,12 @@ def box_muller(rng: np.random.Generator, out: np.ndarray) -> None:
     radius, angle = np.empty((2, rows, half), np.float32)
     for start in range(0, len(out), rows):
         part = out[start : start + rows]
-        r, a, cosine, sine = radius[: len(part)], angle[: len(part)], part[:, :half], part[:, half:]
+        r, a, cosine, sine = (
+            radius[: len(part)],
+            angle[: len(part)],
+            part[:, :half],
+            part[:, half:],
+        )
         bits = rng.bit_generator.random_raw(r.size).view(np.uint32).reshape(len(part), -1)
         r[:], a[:] = bits[:, :half], bits[:, half:]
         r *= np.float32(2.0**-32)
@@ -63,7 +71,9 @@ class Design:
     phi: float = 1.2
     rho: float = 0.6
     seed: int = 0
-    pairs: bool = False  # normals by Box and Muller, where drawing the design is all of the work
+    pairs: bool = (
+        False  # normals by Box and Muller, where drawing the design is all of the work
+    )
 
     def __post_init__(self) -> None:
         if not (self.m >= 2 and self.n >= 1):
@@ -110,7 +120,9 @@ class Design:
 
     def targets(self) -> np.ndarray:
         """X* whole."""
-        return np.concatenate([self.target(block) for block in range(self.blocks)])[: self.n]
+        return np.concatenate([self.target(block) for block in range(self.blocks)])[
+            : self.n
+        ]
 
     def gaussians(self, block: int, out: np.ndarray | None = None) -> np.ndarray:
         """The raw Gaussian vectors of one block, a row for each column of the design (float32)."""
@@ -119,7 +131,9 @@ class Design:
         return out
 
     def fill(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        box_muller(rng, out) if self.pairs else rng.standard_normal(dtype=np.float32, out=out)
+        box_muller(rng, out) if self.pairs else rng.standard_normal(
+            dtype=np.float32, out=out
+        )
 
     def weights(self, first: int, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of u and of the raw Gaussian vectors g (rows) in the columns after `first`."""
@@ -169,19 +183,31 @@ class Protocol:
     rho: float = 0.6
     ladder: tuple[int, ...] = (1, 8, 64, 512)
     seeds: tuple[int, ...] = SEEDS
-    scales: tuple[float, ...] = (1, 2, 4, 8, 16, 32)  # the constant C of the probabilities
+    # the constant C of the probabilities
+    scales: tuple[float, ...] = (
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+    )
     shrinks: tuple[float, ...] = (1.0, 0.5)  # steps eta and eta/2, with eta = 1/(4 beta)
-    targets: tuple[float, ...] = tuple(np.logspace(-0.3, -2.0, 20).tolist())  # shares of L0
+    # shares of L0
+    targets: tuple[float, ...] = tuple(np.logspace(-0.3, -2.0, 20).tolist())
     max_steps: int = 250_000
     max_flops: float = 8e9  # of one telescope run; the fixed level has no limit
 
     def __post_init__(self) -> None:
         for name in ("ladder", "seeds", "scales", "shrinks", "targets"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))  # a range or a list will do
+            # a range or a list will do
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         Design(self.m, self.n, self.phi, self.rho)  # refuses bad sizes
         ratios = {b / a for a, b in pairwise(self.ladder) if a > 0}
         if len(ratios) != 1 or min(self.ladder) <= 0 or min(ratios) <= 1:
-            raise ValueError(f"the ladder {self.ladder} is not geometric, of at least two levels")
+            raise ValueError(
+                f"the ladder {self.ladder} is not geometric, of at least two levels"
+            )
         if self.k_max > min(self.m, self.n):
             raise ValueError(
                 f"k_max={self.k_max} exceeds m={self.m} or n={self.n}: "
@@ -196,10 +222,14 @@ class Protocol:
                 f"got {self.scales}"
             )
         if not self.shrinks or not all(0 < s <= 1 for s in self.shrinks):
-            raise ValueError(f"steps are fractions in (0, 1] of 1/(4 beta); got {self.shrinks}")
+            raise ValueError(
+                f"steps are fractions in (0, 1] of 1/(4 beta); got {self.shrinks}"
+            )
         falling = all(1 > a > b > 0 for a, b in pairwise(self.targets))
         if not falling or len(self.targets) < 2:
-            raise ValueError("targets are at least two shares of L0 in (0, 1), tightening")
+            raise ValueError(
+                "targets are at least two shares of L0 in (0, 1), tightening"
+            )
         if min(self.max_steps, self.max_flops) < 1:
             raise ValueError("max_steps and max_flops must be at least 1")
 

@@ -39,8 +39,12 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
         t = bill.telescope(bill.problem.prices(stage.delta), stage)
         p = t.p if coarsest is None else np.append(coarsest, t.p[1:])
         offsets, odds = errors(t.levels) / d0, 1 / p - 1
-        bias, noise = eta * offsets[-1], eta**2 * float(odds @ np.diff(offsets, prepend=0.0) ** 2)
-        push = 2 * eta * slope * odds[0] * offsets[0]  # the coarsest level's noise grows with y
+        bias, noise = (
+            eta * offsets[-1],
+            eta**2 * float(odds @ np.diff(offsets, prepend=0.0) ** 2),
+        )
+        # the coarsest level's noise grows with y
+        push = 2 * eta * slope * odds[0] * offsets[0]
         small = np.zeros((SIZE, SIZE))  # one step, minus the identity
         small[1, [0, 1]] = -bias, -slope
         small[2, [0, 1]] = bias**2 + noise, push - 2 * (1 - slope) * bias
@@ -55,7 +59,12 @@ def mean_loss(bill: Plan, curvature: float, coarsest: float | None = None) -> fl
 
 
 def proposition_schedule(
-    h: Hierarchy, mu: float, eps: float, gamma: float, horizon: float, coarsest: float = 0.0
+    h: Hierarchy,
+    mu: float,
+    eps: float,
+    gamma: float,
+    horizon: float,
+    coarsest: float = 0.0,
 ) -> Schedule:
     """The paper's Proposition 2: bias delta(t) and variance nu^2(t), relaxed backwards in time.
 
@@ -64,19 +73,24 @@ def proposition_schedule(
     (2/mu) log(1 + 2 mu d0^2/eps): the form the chapter proves.
     """
     known = {"mu": mu, "eps": eps, "horizon": 1 / mu}
-    (delta, nu2), (_, before) = (values(SCHEDULE, t=t, **known).values() for t in (1 / mu, 0.0))
+    (delta, nu2), (_, before) = (
+        values(SCHEDULE, t=t, **known).values() for t in (1 / mu, 0.0)
+    )
     growth = mu * math.log(before / nu2)  # of nu^2 and delta^2, backwards in time
     levels = h.levels[: h.levels.index(h.level_for(delta)) + 1]
     accuracy = np.array([h.accuracy(k) for k in levels])
     shape, rank = accuracy ** (1 + gamma / 2), np.arange(len(levels))[:, None]
     known = {"gamma": gamma, "sigma": math.sqrt(nu2)}
-    scale = np.array([value(SCALE["HTMC"], delta=a, **known) for a in accuracy])  # a: the finest
+    # a: the finest
+    scale = np.array([value(SCALE["HTMC"], delta=a, **known) for a in accuracy])
 
     def rates(times: np.ndarray) -> np.ndarray:
         left = horizon - times
         allowed = delta * np.exp(growth / 2 * left) * (1 + 1e-12)
         last = np.minimum((accuracy[:, None] > allowed).sum(axis=0), len(levels) - 1)
-        out = np.where(rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0)
+        out = np.where(
+            rank <= last, shape[:, None] * (scale[last] * np.exp(-growth * left)), 0.0
+        )
         np.maximum(out[0], coarsest, out=out[0])
         return out
 
@@ -89,10 +103,17 @@ def proposition_schedule(
 
 
 def flow_loss(
-    schedule: Schedule, problem: Problem, horizon: float, curvature: float, pieces: int = 6
+    schedule: Schedule,
+    problem: Problem,
+    horizon: float,
+    curvature: float,
+    pieces: int = 6,
 ) -> float:
     """The same for the jump process; each of `pieces` parts of a stretch has its middle's rates."""
-    cuts = [np.linspace(low, high, pieces + 1)[:-1] for low, high in schedule.stretches(horizon)]
+    cuts = [
+        np.linspace(low, high, pieces + 1)[:-1]
+        for low, high in schedule.stretches(horizon)
+    ]
     ends = np.concatenate([*cuts, [horizon]])
     rates, offsets = schedule.rates((ends[:-1] + ends[1:]) / 2), errors(schedule.levels)
     offsets, used, forget = offsets / problem.d0, rates > 0, schedule.weight
@@ -105,7 +126,11 @@ def flow_loss(
     generator[:, 2, 1] = 2 * (curvature * offsets[0] / rates[0] - bias)
     generator[:, 2, 2] = curvature**2 / rates[0] - 2 * curvature
     generator[:, 3, 1], generator[:, 3, 3] = 1, -forget
-    generator[:, 4, 2], generator[:, 4, 3], generator[:, 4, 4] = 1, -bias, -(curvature + forget)
+    generator[:, 4, 2], generator[:, 4, 3], generator[:, 4, 4] = (
+        1,
+        -bias,
+        -(curvature + forget),
+    )
     generator[:, 5, 4], generator[:, 5, 5] = 2, -2 * forget
     generator[:, 6, 0], generator[:, 6, 6] = 1, -forget
     for matrix in expm(generator * np.diff(ends)[:, None, None]):
@@ -129,7 +154,9 @@ def _power(small: np.ndarray, n: int) -> np.ndarray:
         small = 2 * small + small @ small
 
 
-def cheapest_call(gamma: float, finest: int, sigma: float, coarsest: int = 1) -> Telescope:
+def cheapest_call(
+    gamma: float, finest: int, sigma: float, coarsest: int = 1
+) -> Telescope:
     """The cheapest telescope of deviation sigma, errors and prices at their bounds, c = 1."""
     levels = range(coarsest, finest + 1)
     h = biased(np.zeros_like, gamma, 1.0, levels, alternate=True)
@@ -146,7 +173,12 @@ def momentum(
     the worst signs) and that of c_t^2 are found backwards in time. The step is that of `minimize`,
     2 eta t/(t+1), or constant.
     """
-    point, ahead, bias, noise = np.ones((4, curvature.size)) * [[1.0], [0.0], [0.0], [0.0]]
+    point, ahead, bias, noise = np.ones((4, curvature.size)) * [
+        [1.0],
+        [0.0],
+        [0.0],
+        [0.0],
+    ]
     for t in range(steps, 0, -1):
         theta, step = (t - 1) / (t + 2), eta if constant else 2 * t / (t + 1) * eta
         through = point + (1 + theta) * ahead
@@ -164,5 +196,7 @@ def accelerated_loss(bill: Plan, points: int = 7) -> float:
     square = np.full(points, bill.problem.d0**2)
     for stage in bill.stages:
         start, bias, noise = answers[stage.steps]
-        square = (abs(start) * np.sqrt(square) + stage.delta * bias) ** 2 + stage.sigma**2 * noise
+        square = (
+            abs(start) * np.sqrt(square) + stage.delta * bias
+        ) ** 2 + stage.sigma**2 * noise
     return float((curvature / 2 * square).max())

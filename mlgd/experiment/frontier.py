@@ -48,7 +48,9 @@ class Reached:
 # -- one fixed level: closed form ------------------------------------------------------------------
 
 
-def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) -> np.ndarray:
+def fixed_level(
+    problem: Reduced, k: int, shrink: float, targets: np.ndarray
+) -> np.ndarray:
     """Descent at level k with step shrink/(4 beta_k): the first step that meets each target.
 
     A row for the last iterate, one for the average. Their losses are sums of decreasing terms in
@@ -58,7 +60,8 @@ def fixed_level(problem: Reduced, k: int, shrink: float, targets: np.ndarray) ->
     values, vectors = problem.spectrum(k)
     energy = (vectors.T @ problem.moment[:k]) ** 2 / values / 2
     decay = np.log1p(-shrink * values / (4 * values[-1]))
-    needed = targets * problem.loss_zero - (problem.loss_zero - energy.sum())  # above the floor
+    # above the floor
+    needed = targets * problem.loss_zero - (problem.loss_zero - energy.sum())
 
     def last(t: np.ndarray) -> np.ndarray:
         return np.exp(2 * t[:, None] * decay) @ energy
@@ -82,7 +85,10 @@ def first_below(f: Callable[[np.ndarray], np.ndarray], needed: np.ndarray) -> np
 
 
 def fixed_frontier(
-    runs: Sequence[tuple[int, np.ndarray]], m: int, max_steps: float = np.inf, every: int = 1
+    runs: Sequence[tuple[int, np.ndarray]],
+    m: int,
+    max_steps: float = np.inf,
+    every: int = 1,
 ) -> Reached:
     """The baseline (E.3.2): cheapest over runs, each a level and its first steps below the targets.
 
@@ -205,7 +211,9 @@ class Frozen:
 
     def fixed(self, levels: Sequence[int], targets: np.ndarray) -> Reached:
         """The fixed level's frontier: the first step (a fine grid past 4096) below each target."""
-        steps = np.unique(np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000))))
+        steps = np.unique(
+            np.append(np.arange(1, 4097), np.round(np.logspace(3.6, 8, 4000)))
+        )
         decay = np.log1p(-self.values / (4 * self.values[-1]))
         goals = targets * self.problem.loss_zero
         ends = [self.pushes[:k].sum(axis=0) / self.values for k in levels]
@@ -219,7 +227,11 @@ class Frozen:
         return fixed_frontier([*zip(levels, firsts, strict=True)], self.problem.design.m)
 
     def telescope(
-        self, ladder: Sequence[int], scales: Sequence[float], targets: np.ndarray, max_flops: float
+        self,
+        ladder: Sequence[int],
+        scales: Sequence[float],
+        targets: np.ndarray,
+        max_flops: float,
     ) -> Reached:
         """The telescope's frontier to the first targets above the floor, charged as exact.
 
@@ -228,7 +240,9 @@ class Frozen:
         """
         problem, best = self.problem, Reached.nothing(len(targets))
         biases, eta = problem.biases(ladder, steps=(0,))[0], 1 / (4 * self.values[-1])
-        goals = targets[:MOST][targets[:MOST] > problem.floor(ladder[-1])] * problem.loss_zero
+        goals = (
+            targets[:MOST][targets[:MOST] > problem.floor(ladder[-1])] * problem.loss_zero
+        )
         pieces = np.add.reduceat(self.pushes, [0, *ladder[:-1]])  # what an increment adds
         taken, kept = eta * self.values, 1 - eta * self.values
         for i, scale in enumerate(scales):
@@ -257,5 +271,7 @@ def beyond(protocol: Protocol, problem: Reduced) -> dict[str, Reached]:
     return {
         "krylov": krylov_frontier(problem, protocol.baseline, targets),
         "frozen fixed": frozen.fixed(protocol.baseline, targets),
-        "frozen exact": frozen.telescope(ladder, protocol.scales, targets, protocol.max_flops),
+        "frozen exact": frozen.telescope(
+            ladder, protocol.scales, targets, protocol.max_flops
+        ),
     }

@@ -34,7 +34,8 @@ from .sweep import read_signed, workers, write_signed
 
 PROTOCOL = 1  # raised with every change that moves a stored number
 NUMBERS = 2**31  # random numbers in a task of a long pass: some ten seconds
-HEAD_NUMBERS = 2**27  # and in one of a pass over the first k_max columns, of which there are dozens
+# and in one of a pass over the first k_max columns, of which there are dozens
+HEAD_NUMBERS = 2**27
 SLICES = 8  # blocks whose share of b is kept in the result, for a test to draw again
 SETTLED = 1e-12  # Lanczos stops when its last coefficients are this small
 
@@ -81,16 +82,22 @@ def tails(design: Design, blocks: range, vectors: np.ndarray, k_max: int) -> np.
     for block in blocks:
         for first, g, shared, own in design.pieces(block, np.float32):
             past = np.arange(first, first + len(g)) >= k_max
-            out += np.sum((own * (single @ g.T) + np.outer(along, shared)) ** 2 * past, axis=1)
+            out += np.sum(
+                (own * (single @ g.T) + np.outer(along, shared)) ** 2 * past, axis=1
+            )
     return out
 
 
-def windows(design: Design, blocks: range, x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def windows(
+    design: Design, blocks: range, x: np.ndarray, edges: np.ndarray
+) -> np.ndarray:
     """sum_i x_i A_i over the columns of the blocks between two edges: edge x vector x row."""
     out = np.zeros((len(edges) - 1, len(x), design.m))
     for block in blocks:
         for first, g, shared, own in design.pieces(block, float):
-            each = np.searchsorted(edges, np.arange(first, first + len(g)), side="right") - 1
+            each = (
+                np.searchsorted(edges, np.arange(first, first + len(g)), side="right") - 1
+            )
             for j in np.unique(each[each < len(out)]):
                 part = x[:, first : first + len(g)] * (each == j)
                 out[j] += (part * own) @ g + np.outer(part @ shared, design.shared)
@@ -112,7 +119,8 @@ class Biases:
     losses: np.ndarray  # at the probes
     smoothness: float  # beta of the first k_max columns
     lanczos: int  # passes over them
-    slices: dict[int, list[float]]  # block: norm of its share of b, product with u, first, last
+    # block: norm of its share of b, product with u, first, last
+    slices: dict[int, list[float]]
 
     def to_json(self) -> dict:
         arrays = {name: getattr(self, name).tolist() for name in ARRAYS}
@@ -136,10 +144,17 @@ class Passes:
     """
 
     def __init__(
-        self, executor: Executor, folder: Path | None, made_by: dict, ahead: int, progress: Callable
+        self,
+        executor: Executor,
+        folder: Path | None,
+        made_by: dict,
+        ahead: int,
+        progress: Callable,
     ):
         self.executor, self.ahead, self.progress = executor, ahead, progress
-        key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:12]
+        key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[
+            :12
+        ]
         self.folder = folder and Path(folder) / key
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -160,13 +175,23 @@ class Passes:
             return None
 
     def run(
-        self, stage: str, task: Callable, design: Design, blocks: range, numbers: int, *others
+        self,
+        stage: str,
+        task: Callable,
+        design: Design,
+        blocks: range,
+        numbers: int,
+        *others,
     ) -> Iterator[np.ndarray]:
         """The task's result for each group of blocks, in the order of the columns."""
         size = max(1, numbers // (BLOCK * design.m))
         groups = [blocks[i : i + size] for i in range(0, len(blocks), size)]
         names = [f"{stage}-{group.start:06d}.npz" for group in groups]
-        ready = {i: value for i, name in enumerate(names) if (value := self.kept(name)) is not None}
+        ready = {
+            i: value
+            for i, name in enumerate(names)
+            if (value := self.kept(name)) is not None
+        }
         waiting, flying = [i for i in range(len(groups)) if i not in ready], {}
         for i in range(len(groups)):
             while i not in ready:
@@ -195,9 +220,13 @@ def biases(
     once. progress(random numbers just used).
     """
     if not 1 <= k_max <= min(design.m, design.n):
-        raise ValueError(f"k_max={k_max} must lie between 1 and both m={design.m} and n={design.n}")
+        raise ValueError(
+            f"k_max={k_max} must lie between 1 and both m={design.m} and n={design.n}"
+        )
     if k_max & (k_max - 1):
-        raise ValueError(f"k_max={k_max} is not among the levels read: take a power of two")
+        raise ValueError(
+            f"k_max={k_max} is not among the levels read: take a power of two"
+        )
     made_by = {"design": asdict(design), "k_max": k_max, "protocol": PROTOCOL}
     passes, m = Passes(executor, folder, made_by, ahead, progress), design.m
     b, marks = np.zeros(m), []
@@ -210,7 +239,9 @@ def biases(
     rest = range(k_max // BLOCK, design.blocks)
     beyond = sum(passes.run("tails", tails, design, rest, NUMBERS, residuals, k_max))
     vectors = np.vstack([residuals, sources])
-    both = passes.run("products", products, head, range(head.blocks), HEAD_NUMBERS, vectors)
+    both = passes.run(
+        "products", products, head, range(head.blocks), HEAD_NUMBERS, vectors
+    )
     gradient, x = np.split(np.hstack(list(both)), 2)
     levels = read_levels(k_max)
     exact = np.array([np.sum(gradient[:, k:] ** 2, axis=1) + beyond for k in levels]).T
@@ -234,7 +265,9 @@ def _descent(passes: Passes, head: Design, b: np.ndarray):
         stage = f"krylov-{len(basis):03d}"
         w = sum(passes.run(stage, apply, head, every, HEAD_NUMBERS, basis[-1]))
         diagonal.append(basis[-1] @ w)
-        values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+        values, vectors = np.linalg.eigh(
+            np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1)
+        )
         powers = np.array([(1 - values / (4 * values[-1])) ** s for s in PROBES])
         start = np.linalg.norm(b) * vectors[0]
         coefficients = np.vstack([-powers, (1 - powers) / values]) * start @ vectors.T
@@ -250,7 +283,9 @@ def _descent(passes: Passes, head: Design, b: np.ndarray):
         basis.append(w / off[-1])
 
 
-def _crossings(passes: Passes, head: Design, levels: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _crossings(
+    passes: Passes, head: Design, levels: np.ndarray, x: np.ndarray
+) -> np.ndarray:
     """|A_{<=k}^T R_k x|^2 for each iterate and level: probe x level."""
     edges, every = np.append(0, levels), range(head.blocks)
     parts = sum(passes.run("windows", windows, head, every, NUMBERS, x, edges))
@@ -274,13 +309,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Biases of both truncations for a design of m x 64 m, streamed. "
         "A run that was stopped continues when the same command is given again.",
     )
-    parser.add_argument("--m", type=int, default=65536, help="rows; k_max is m/4, n is 64 m")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
-    parser.add_argument("--folder", default="results/large", help="where results of tasks are kept")
+    parser.add_argument(
+        "--m", type=int, default=65536, help="rows; k_max is m/4, n is 64 m"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes, one BLAS thread each"
+    )
+    parser.add_argument(
+        "--folder", default="results/large", help="where results of tasks are kept"
+    )
     parser.add_argument("--out", required=True, help="the file of the result")
     options = parser.parse_args(arguments)
     design = Design(m=options.m, n=64 * options.m, seed=100, pairs=True)
-    total = options.m * (2 * design.n + 24 * options.m // 4)  # two passes, and two dozen short ones
+    # two passes, and two dozen short ones
+    total = options.m * (2 * design.n + 24 * options.m // 4)
     with workers(options.workers) as pool, tqdm(total=total, unit_scale=True) as bar:
         ahead = 2 * options.workers
         result = biases(design, options.m // 4, pool, options.folder, ahead, bar.update)

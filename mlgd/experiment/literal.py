@@ -64,7 +64,9 @@ def telescope(
         total += residual
         step, before, top = np.zeros_like(x), 0, 0
         for k, p in zip(ladder, probabilities, strict=True):
-            if rng.random() < p:  # the increment from the level before to level k, at weight 1/p
+            if (
+                rng.random() < p
+            ):  # the increment from the level before to level k, at weight 1/p
                 for sign, j in ((1, k), (-1, before)):
                     r = residual if exact else design.times(x[:j]) - b
                     step[:j] += kind(sign / p) * design.transposed(r, j)

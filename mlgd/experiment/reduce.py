@@ -16,7 +16,15 @@ import numpy as np
 
 from .design import BLOCK, Design
 
-PROBES = (0, 1, 4, 20, 89, 400)  # the six steps of a descent at which the paper reads a bias
+# the six steps of a descent at which the paper reads a bias
+PROBES = (
+    0,
+    1,
+    4,
+    20,
+    89,
+    400,
+)
 # sixteen, the six among them
 WIDE = (0, 1, 2, 4, 7, 12, 20, 31, 45, 65, 89, 130, 190, 250, 320, 400)
 CUT = 32  # columns from which on a rate is fitted (E.2.2)
@@ -60,7 +68,9 @@ class Reduced:
     steps: tuple[int, ...]
     probes: np.ndarray
     tails: np.ndarray
-    spectra: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+    spectra: dict[int, tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=dict, repr=False
+    )
 
     @cached_property
     def loss_zero(self) -> float:
@@ -87,7 +97,10 @@ class Reduced:
         return float(1 - self.moment[:k] @ self.minimizer(k) / (2 * self.loss_zero))
 
     def biases(
-        self, levels: Sequence[int], truncated: bool = False, steps: Sequence[int] = PROBES
+        self,
+        levels: Sequence[int],
+        truncated: bool = False,
+        steps: Sequence[int] = PROBES,
     ) -> np.ndarray:
         """Bias of each level (columns) at each probe (rows), in the exact or the truncated form."""
         out = np.empty((len(steps), len(levels)))
@@ -144,7 +157,10 @@ def reduce(
             if block >= len(kept):
                 yield block, design.gaussians(block, scratch)
             else:
-                yield block, kept[block] if again else design.gaussians(block, kept[block])
+                yield (
+                    block,
+                    kept[block] if again else design.gaussians(block, kept[block]),
+                )
 
     u, head = design.shared, design.columns(k_max)
     b, weights = np.zeros(m), []
@@ -156,7 +172,11 @@ def reduce(
     gram, moment = head.T @ head, head.T @ b
     probes = descend(gram, moment, steps)
     residuals = probes @ head.T - b
-    single, along, tails = residuals.astype(np.float32), residuals @ u, np.zeros(len(steps))
+    single, along, tails = (
+        residuals.astype(np.float32),
+        residuals @ u,
+        np.zeros(len(steps)),
+    )
     for block, g in raw(True):
         shared, own = weights[block]
         gradient = own * (single @ g.T) + np.outer(along, shared)

@@ -36,14 +36,19 @@ class Field:
         self.start = np.array([m.start for m in members])
         self.enough = next(k for k in self.m.levels if self.flow(k)[0] <= 0.8 * TARGET)
         self.time, self.levels = self.flow(self.enough)[1], np.arange(self.enough + 3)
-        self.size, self.rng = self.m.accuracy[self.levels], np.random.default_rng(seeds[0])
+        self.size, self.rng = (
+            self.m.accuracy[self.levels],
+            np.random.default_rng(seeds[0]),
+        )
         kept = ([m.drawn[name][self.levels] for m in members] for name in ("u", "slopes"))
         self.u, self.slopes = map(np.array, kept)
 
     def signs(self, count: int) -> np.ndarray:
         """Random signs / sqrt(d): the part of an error that is drawn anew at every point."""
         bits = self.rng.integers(0, 256, (count, -(-self.m.d // 8)), np.uint8)
-        return (2.0 * np.unpackbits(bits, axis=1)[:, : self.m.d] - 1) / math.sqrt(self.m.d)
+        return (2.0 * np.unpackbits(bits, axis=1)[:, : self.m.d] - 1) / math.sqrt(
+            self.m.d
+        )
 
     def combine(self, w: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sum over k of w_k A_k(y), w of shape (settings, seeds, levels)."""
@@ -64,9 +69,13 @@ class Field:
         share = 1 / 2 if self.kind == "smooth" else 1 / 4
         time = np.geomspace(1, 8 * self.m.kappa, 200)[:, None]
         left = np.exp(-self.spectrum * time)
-        bias = (1 - left) ** 2 / self.spectrum * share * self.m.accuracy[k] ** 2 / self.m.d
+        bias = (
+            (1 - left) ** 2 / self.spectrum * share * self.m.accuracy[k] ** 2 / self.m.d
+        )
         loss = (left**2 * self.spectrum * self.m.square + bias).sum(1) / 2
-        return float(loss.min()), float(time[np.argmax(loss <= max(0.8 * TARGET, loss.min())), 0])
+        return float(loss.min()), float(
+            time[np.argmax(loss <= max(0.8 * TARGET, loss.min())), 0]
+        )
 
 
 # --- methods: step(field, state, t) moves the state; what it bought, and what it offers ---
@@ -108,14 +117,18 @@ def nested(field: Field, s: dict, t: int) -> tuple:
         s["r"], s["p"] = np.where(on, -g, s["r"]), np.where(on, -g, s["p"])
     far = 0.3 * field.m.d0 / (np.linalg.norm(s["p"], axis=-1, keepdims=True) + 1e-300)
     image = (field.combine(w, s["at"] + far * s["p"]) + s["tilt"] - s["g"]) / far
-    curve, old = ((s[x] * z).sum(-1, keepdims=True) for x, z in (("p", image), ("r", s["r"])))
+    curve, old = (
+        (s[x] * z).sum(-1, keepdims=True) for x, z in (("p", image), ("r", s["r"]))
+    )
     length = np.where(curve > 0, old / np.where(curve > 0, curve, 1), 0)
     s["y"], s["r"] = s["y"] + length * s["p"], s["r"] - length * image
     s["p"] = s["r"] + (s["r"] ** 2).sum(-1, keepdims=True) / (old + 1e-300) * s["p"]
     return paid + w, [s["y"]]
 
 
-def coins(field: Field, top: np.ndarray, base: np.ndarray, edge: np.ndarray) -> np.ndarray:
+def coins(
+    field: Field, top: np.ndarray, base: np.ndarray, edge: np.ndarray
+) -> np.ndarray:
     """Weights of a telescope: levels to `base` always, to `top` with 2^-(1+gamma/2)(k-edge)."""
     k = field.levels
     p = np.minimum(1.0, 2.0 ** (-(1 + field.m.gamma / 2) * (k - edge[:, None])))
@@ -131,13 +144,16 @@ def telescope(field: Field, s: dict, t: int) -> tuple:
     top = np.maximum(s["last"] - np.floor(left), 0)
     w = coins(field, top, 0 * top, s["edge"] - 4 * left / (2 + field.m.gamma))
     s["y"] = s["y"] - field.combine(w, s["y"])
-    s["z"] = s["z"] + 4 / (t + 4) * (s["y"] - s["z"])  # an average over the last quarter or so
+    # an average over the last quarter or so
+    s["z"] = s["z"] + 4 / (t + 4) * (s["y"] - s["z"])
     return w != 0, [s["y"], s["z"]]
 
 
 def anchored(field: Field, s: dict, t: int) -> tuple:
     """Epochs of n steps, a level finer each: paid in full at a reference, changes since drawn."""
-    top = np.minimum(np.maximum(s["last"] - s["fall"], s["base"]) + t // s["n"], s["last"])
+    top = np.minimum(
+        np.maximum(s["last"] - s["fall"], s["base"]) + t // s["n"], s["last"]
+    )
     paid = 0 * one(field, top)
     if (fresh := t % s["n"] == 0).any():
         values = [field.combine(one(field, 0 * top + k), s["y"]) for k in field.levels]
@@ -158,14 +174,19 @@ def race(field: Field, step: Callable, settings: list[dict], goal: float) -> np.
     count, seeds, d = len(settings), len(field.start), field.m.d
     s = {name: np.array([x[name] for x in settings]) for name in settings[0]}
     y = np.repeat(field.start[None], count, 0)
-    s |= dict.fromkeys(("y", "z", "at"), y) | dict.fromkeys(("tilt", "g", "r", "p"), 0 * y)
+    s |= dict.fromkeys(("y", "z", "at"), y) | dict.fromkeys(
+        ("tilt", "g", "r", "p"), 0 * y
+    )
     s["there"] = np.zeros((count, seeds, field.levels.size if "below" in s else 0, d))
     price, found = 2.0 ** (field.m.gamma * field.levels), np.full((count, seeds), np.nan)
     rows, paid, least = np.arange(count), np.zeros((count, seeds)), math.inf
     with np.errstate(all="ignore"):
         for t in range(round(3 * field.time) if "edge" in s else 2000):
             bought, offers = step(field, s, t)
-            paid, losses = paid + bought @ price, np.min([z**2 @ field.spectrum for z in offers], 0)
+            paid, losses = (
+                paid + bought @ price,
+                np.min([z**2 @ field.spectrum for z in offers], 0),
+            )
             new = (losses / 2 <= goal) & np.isnan(found[rows])
             if new.any() or t % 50 == 0:
                 found[rows] = np.where(new, paid, found[rows])
@@ -183,25 +204,41 @@ def entries(field: Field) -> dict[str, tuple[Callable, list[dict]]]:
     """Each method, and the settings that it is tried with."""
 
     def grid(**axes) -> list[dict]:
-        return [dict(zip(axes, map(float, row), strict=True)) for row in product(*axes.values())]
+        return [
+            dict(zip(axes, map(float, row), strict=True))
+            for row in product(*axes.values())
+        ]
 
     enough, time = field.enough, field.time
     steps, lasts = (20, 40, 80, 160), (enough, enough + 1)
     fixed = [dict(first=k, last=k, n=1, base=-1.0) for k in lasts]
-    fine = [x for k in lasts for x in grid(first=(0, k - 2), last=[k], n=steps, base=[-1])]
-    tilted = [x for k in lasts for x in grid(first=[0], last=[k], n=steps, base=range(k - 4, k))]
+    fine = [
+        x for k in lasts for x in grid(first=(0, k - 2), last=[k], n=steps, base=[-1])
+    ]
+    tilted = [
+        x for k in lasts for x in grid(first=[0], last=[k], n=steps, base=range(k - 4, k))
+    ]
     out = {"fixed level": (nested, fixed), "coarse to fine": (nested, fine)}
     out["corrected coarse model"] = nested, tilted
     noise = [5, 7.5] if time > 3000 else [2, 3.5, 5, 6.5, 8]
     edges = enough - np.array(noise) / (1 + field.m.gamma / 2)
     out["plain telescope"] = telescope, grid(last=lasts, edge=edges, fall=[0], time=[1])
     if field.kind == "smooth" and field.m.floor(field.m.accuracy[enough]) > TARGET:
-        enough, edges = enough + 1, edges + 1  # slopes leave the level's own zero above the target
+        # slopes leave the level's own zero above the target
+        enough, edges = (
+            enough + 1,
+            edges + 1,
+        )
     rows = grid(last=[enough], edge=edges, fall=(2, 5), time=[1.4 * time])
     out["scheduled telescope"] = telescope, rows
     bases = {3, enough - 1} if time > 3000 else {0, 2, 4, enough - 1}
-    rows = grid(base=bases, last=[enough], fall=[4], n=[round(time / 3)], below=(-2, -1, 0))
-    out["anchored telescope"] = anchored, [x | {"edge": x["base"] + x["below"]} for x in rows]
+    rows = grid(
+        base=bases, last=[enough], fall=[4], n=[round(time / 3)], below=(-2, -1, 0)
+    )
+    out["anchored telescope"] = (
+        anchored,
+        [x | {"edge": x["base"] + x["below"]} for x in rows],
+    )
     return out
 
 
@@ -214,7 +251,10 @@ def quartiles(prices: np.ndarray) -> list[float | None]:
 
 def rivals(kind: str, isotropic: bool, kappa: float, gamma: float, seeds=SEEDS) -> dict:
     """Quartiles of each rival's price, its setting the cheapest that came on all tuning seeds."""
-    out, (tuned, field) = {}, (Field(kind, isotropic, kappa, gamma, x) for x in (TUNING, seeds))
+    out, (tuned, field) = (
+        {},
+        (Field(kind, isotropic, kappa, gamma, x) for x in (TUNING, seeds)),
+    )
     for method, (step, settings) in entries(tuned).items():
         prices = race(tuned, step, settings, MARGIN * TARGET).mean(1)
         out[method] = [None, None, None]  # where no setting came
@@ -232,7 +272,9 @@ def tool(kind: str, isotropic: bool, kappa: float, gamma: float, seeds=SEEDS[:4]
         for m in (Member(kind, kappa, gamma, seed, isotropic) for seed in seeds):
             radius = m.d0 if name == TOOLS[1] else None
             run = minimize(m.hierarchy, m.start, eps=TARGET, radius=radius)
-            runs.append((run.cost, m.loss(run.y) / TARGET if run.status == "done" else 0.0))
+            runs.append(
+                (run.cost, m.loss(run.y) / TARGET if run.status == "done" else 0.0)
+            )
         price, loss = np.array(runs).T
         out[name] = [*quartiles(price), int((loss > 1).sum()), float(f"{loss.max():.2g}")]
     return out
@@ -242,7 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the cells that the file does not hold yet."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--tool", action="store_true", help="the tool's columns, all anew")
+    parser.add_argument(
+        "--tool", action="store_true", help="the tool's columns, all anew"
+    )
     asked = parser.parse_args(arguments)
     kept = json.loads(asked.out.read_text("utf-8")) if asked.out.exists() else []
     known = {tuple(cell): row for *cell, row in kept}

@@ -28,7 +28,14 @@ from .reduce import WIDE, Reduced, read_levels, read_rate, reduce
 
 PROTOCOL = 4  # raised with every change that moves a number of a seed
 METHODS = ("fixed", "exact", "truncated")
-EVERY = (1, 10, 25, 50, 100)  # losses are read at each step, and again every so many steps only
+# losses are read at each step, and again every so many steps only
+EVERY = (
+    1,
+    10,
+    25,
+    50,
+    100,
+)
 
 
 @dataclass(frozen=True)
@@ -40,13 +47,16 @@ class SeedResult:
     curvature: float  # mu, the smallest eigenvalue of the problem in k_max coordinates
     distance: float  # d0 there, from 0 to its minimizer
     alignment: float  # |u.b| / |b|: how much of b lies along the direction that all columns share
-    floors: dict[int, float]  # smallest loss over L0 in the first k coordinates, by baseline level
+    # smallest loss over L0 in the first k coordinates, by baseline level
+    floors: dict[int, float]
     smoothness: dict[int, float]  # beta_k, by baseline level
     exact: np.ndarray  # bias of the exact residual: probe x level
     wide: np.ndarray  # its largest over sixteen probes, by level
     truncated: np.ndarray  # bias of the truncated residual: probe x level
-    frontiers: dict[str, Reached]  # 'fixed', 'exact', 'truncated'; 'fixed 25', ...: read rarely
-    seconds: dict[str, float] = field(default_factory=dict, compare=False)  # of processor time
+    # 'fixed', 'exact', 'truncated'; 'fixed 25', ...: read rarely
+    frontiers: dict[str, Reached]
+    # of processor time
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def floor(self) -> float:
@@ -61,7 +71,9 @@ class SeedResult:
     def to_json(self, m: int) -> dict:
         """All but timings, to six digits; flops in units of 2m."""
         plain = {n: six(getattr(self, n)) for n in (*SCALARS, *ARRAYS)}
-        by_level = {n: {str(k): six(v) for k, v in getattr(self, n).items()} for n in BY_LEVEL}
+        by_level = {
+            n: {str(k): six(v) for k, v in getattr(self, n).items()} for n in BY_LEVEL
+        }
         pairs = {
             name: [
                 [int(f) // (2 * m), int(s)]
@@ -183,7 +195,9 @@ def quarters(done: int, total: int) -> None:
         print(f"{done} of {total} seeds", flush=True)
 
 
-def write_signed(path: str | os.PathLike, command: str, protocol: int, result: object) -> None:
+def write_signed(
+    path: str | os.PathLike, command: str, protocol: int, result: object
+) -> None:
     """A small result as the book keeps it: with its command, its protocol's number, a checksum."""
     body = json.dumps(result, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(body.encode()).hexdigest()
@@ -212,8 +226,12 @@ def studies() -> dict[str, list[tuple[Design, int, int]]]:
     """Smaller designs whose rate is read: directions shared to four degrees, and three lengths."""
     shared, lengths = (0.0, 0.2, 0.4, 0.6), (64, 256, 1024)
     return {
-        "shared": [(Design(n=16384, rho=r, seed=s), 512, 1) for s in SEEDS[:6] for r in shared],
-        "lengths": [(Design(1024, 256 * n, seed=s), 256, 16) for s in SEEDS[:3] for n in lengths],
+        "shared": [
+            (Design(n=16384, rho=r, seed=s), 512, 1) for s in SEEDS[:6] for r in shared
+        ],
+        "lengths": [
+            (Design(1024, 256 * n, seed=s), 256, 16) for s in SEEDS[:3] for n in lengths
+        ],
     }
 
 
@@ -223,12 +241,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m mlgd.experiment.sweep", description=main.__doc__
     )
     parser.add_argument("--out", required=True, help="the file of the results")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one BLAS thread each")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes, one BLAS thread each"
+    )
     options = parser.parse_args(arguments)
     with workers(options.workers) as pool, tqdm(total=len(SEEDS), unit="seed") as bar:
-        results = sweep(Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond)
+        results = sweep(
+            Protocol(), pool, lambda done, total: bar.update(done - bar.n), beyond
+        )
         tasks = {name: zip(*tasks, strict=True) for name, tasks in studies().items()}
-        rates = {name: six(list(pool.map(read_rate, *task))) for name, task in tasks.items()}
+        rates = {
+            name: six(list(pool.map(read_rate, *task))) for name, task in tasks.items()
+        }
     kept = {"seeds": [r.to_json(Protocol.m) for r in results], "rates": rates}
     write_signed(options.out, "make figure-seeds", PROTOCOL, kept)
 

@@ -12,7 +12,8 @@ from .frontier import across_seeds
 from .reduce import CUT, PROBES, power_law, rate, read_levels
 from .sweep import EVERY, METHODS, Protocol, SeedResult, named
 
-COMMON = slice(0, 16)  # the paper fits exponents over the sixteen targets that all its seeds reach
+# the paper fits exponents over the sixteen targets that all its seeds reach
+COMMON = slice(0, 16)
 ROWS = [0, 3, 6, 9, 12, 15]  # of the twenty targets, those in its table of costs
 COLUMNS = ("gamma", "fixed", "exact", "exact gap", "truncated", "truncated gap")
 PAPER_SEEDS = np.array(  # table 2, one row per seed
@@ -29,7 +30,15 @@ PAPER_SEEDS = np.array(  # table 2, one row per seed
         [2.961, 3.663, 2.566, 1.097, 3.065, 0.598],
     ]
 )
-PAPER_MEANS = ("2.963", "3.438", "2.184", "1.254", "2.756", "0.682")  # as printed below it
+# as printed below it
+PAPER_MEANS = (
+    "2.963",
+    "3.438",
+    "2.184",
+    "1.254",
+    "2.756",
+    "0.682",
+)
 PAPER_ERRORS = (0.007, 0.093, 0.097, 0.054, 0.116, 0.083)
 PAPER_LOWEST = 0.82  # R^2 of its least straight line
 PAPER_COSTS = np.array(  # table 3: target, fixed, exact, ratio, truncated, ratio
@@ -88,7 +97,9 @@ class Findings:
 
     def exponents(self, costs: str | np.ndarray, every: int = 1) -> np.ndarray:
         """Slope of a method's costs (or of these) over the common targets that the seed reached."""
-        return self.lines(self.flops(costs, every) if isinstance(costs, str) else costs)[0]
+        return self.lines(self.flops(costs, every) if isinstance(costs, str) else costs)[
+            0
+        ]
 
     def lines(self, costs: np.ndarray, excess: bool = False) -> np.ndarray:
         """Slope and R^2 of costs over the common targets: 2 x seed.
@@ -118,7 +129,9 @@ class Findings:
     def columns(self, every: int = 1) -> np.ndarray:
         """Our table 2, in the paper's order of columns: seed x column."""
         fixed, exact, truncated = (self.exponents(method, every) for method in METHODS)
-        return np.array([self.gamma, fixed, exact, fixed - exact, truncated, fixed - truncated]).T
+        return np.array(
+            [self.gamma, fixed, exact, fixed - exact, truncated, fixed - truncated]
+        ).T
 
     def medians(self, method: str, every: int = 1) -> np.ndarray:
         """Median flops at the targets of table 3, where at least half of the seeds reached them."""
@@ -148,9 +161,15 @@ def exponents_table(found: Findings) -> str:
     lines = ["read every  lowest R²" + "".join(f"{name:^17}" for name in COLUMNS[1:])]
     for every in EVERY:
         ours = [spread(column) for column in found.columns(every).T[1:]]
-        apart = [(a - b) / np.hypot(s, t) for (a, s), (b, t) in zip(ours, paper, strict=True)]
-        cells = (f"  {m:.2f} ±{e:.2f} {z:+.1f}" for (m, e), z in zip(ours, apart, strict=True))
-        lines.append(f"{every:10}{found.lowest(every):11.2f}" + "".join(f"{c:17}" for c in cells))
+        apart = [
+            (a - b) / np.hypot(s, t) for (a, s), (b, t) in zip(ours, paper, strict=True)
+        ]
+        cells = (
+            f"  {m:.2f} ±{e:.2f} {z:+.1f}" for (m, e), z in zip(ours, apart, strict=True)
+        )
+        lines.append(
+            f"{every:10}{found.lowest(every):11.2f}" + "".join(f"{c:17}" for c in cells)
+        )
     cells = (f"  {m:.2f} ±{e:.2f}" for m, e in paper)
     lines.append(f" the paper{PAPER_LOWEST:11.2f}" + "".join(f"{c:17}" for c in cells))
     return "\n".join(line.rstrip() for line in lines)

@@ -73,7 +73,10 @@ class Frame:
 
     def step(self, weights: np.ndarray, count: int) -> np.ndarray:
         """What the first so many levels do in a step, as a matrix."""
-        step, shares = np.eye(len(self.fields[count - 1])), weights - np.append(weights[1:], 0)
+        step, shares = (
+            np.eye(len(self.fields[count - 1])),
+            weights - np.append(weights[1:], 0),
+        )
         for field, share in zip(self.fields[:count], shares[:count], strict=True):
             step[: len(field), : len(field)] -= share * field
         return step
@@ -90,7 +93,8 @@ def words(letters: np.ndarray, length: int) -> list[np.ndarray]:
         parts.append((letters[:, None] @ parts[-1]).reshape(-1, n, n))
     count = len(parts[-1])
     stacks = np.hstack([np.tile(part, (count // len(part), 1, 1)) for part in parts[1:]])
-    return [np.asfortranarray(word) for word in stacks]  # BLAS likes tall matrices by columns
+    # BLAS likes tall matrices by columns
+    return [np.asfortranarray(word) for word in stacks]
 
 
 def squares(values: np.ndarray, kept: np.ndarray, before: np.ndarray) -> tuple:
@@ -115,12 +119,17 @@ class Trajectory:
         self.frame, self.steps, self.flops, self.diverged = frame, 0, 0.0, False
         self.coins = coins(frame.problem.design.seed, name, p)
         self.ahead = next(self.coins)  # tossed and not yet used
-        self.state, self.sum = frame.start, np.zeros(frame.ladder[-1])  # the sum of q so far
+        # the sum of q so far
+        self.state, self.sum = (
+            frame.start,
+            np.zeros(frame.ladder[-1]),
+        )
         drawn = np.arange(1 << len(p))[:, None] >> np.arange(len(p)) & 1
         self.prices = prices(frame.ladder, frame.problem.design.m, frame.exact, drawn)
         weights, few = eta * drawn / p, max(len(p) - 2, 1)
         self.finest = weights[:, -1]
-        self.inner = [frame.step(row, len(p) - 1) for row in weights]  # all levels but the finest
+        # all levels but the finest
+        self.inner = [frame.step(row, len(p) - 1) for row in weights]
         letters = np.array([frame.step(row, few) for row in weights[1 : 1 << few : 2]])
         self.words = words(letters, WORD // max(few - 1, 1))
 
@@ -130,7 +139,10 @@ class Trajectory:
             self.ahead = next(self.coins)
         drawn, self.ahead = self.ahead[:limit], self.ahead[limit:]
         codes = drawn @ (1 << np.arange(drawn.shape[1]))
-        times, bill = self.steps + np.arange(1, len(codes) + 1), self.prices[codes].cumsum()
+        times, bill = (
+            self.steps + np.arange(1, len(codes) + 1),
+            self.prices[codes].cumsum(),
+        )
         bill += self.flops
         self.flops, self.steps = float(bill[-1]), int(times[-1])
         both, first = np.zeros((2, len(codes) + 1)), 0
@@ -141,7 +153,9 @@ class Trajectory:
                 both += found
                 before[:] = after - values[-1]  # the last state is the next to be added
                 first += values.shape[1]
-            losses = self.frame.floor + np.array([both[0, 1:], both[1, :-1] / times**2]) / 2
+            losses = (
+                self.frame.floor + np.array([both[0, 1:], both[1, :-1] / times**2]) / 2
+            )
             self.diverged = not losses[0].max() < DIVERGED * self.frame.problem.loss_zero
         if self.diverged:
             losses = np.nan_to_num(losses, nan=np.inf)
@@ -157,7 +171,9 @@ class Trajectory:
         height, n = self.words[0].shape
         size, alphabet = height // n, max(top // 4, 1)
         letters = np.append(codes // 2 % alphabet, np.zeros(size - 1, int))
-        spelt = np.correlate(letters, alphabet ** np.arange(size)).tolist()  # from each step on
+        spelt = np.correlate(
+            letters, alphabet ** np.arange(size)
+        ).tolist()  # from each step on
         draws = np.flatnonzero(codes >= top // 2)
         ends, kinds = [*draws.tolist(), len(codes)], codes[draws].tolist()
         cores, tails = np.empty((len(ends), inside)), [self.state[inside:]]
@@ -167,7 +183,9 @@ class Trajectory:
             path.append(head)
             while at < end:
                 word = self.words[spelt[at]]
-                head = (word if end - at >= size else word[: (end - at) * n]).dot(head[-n:])
+                head = (word if end - at >= size else word[: (end - at) * n]).dot(
+                    head[-n:]
+                )
                 path.append(head)
                 at += size
             cores[i, :n] = head[-n:]
@@ -180,8 +198,15 @@ class Trajectory:
                 after += state[:inside] - cores[i]
                 tails.append(state[inside:])
             at, head = end + 1, after[:n].copy()
-        self.state, heads = np.append(cores[-1], tails[-1]), np.concatenate(path).reshape(-1, n)
-        once, gaps, tails = np.ones(len(heads), int), np.diff([-1, *ends]), np.array(tails)
+        self.state, heads = (
+            np.append(cores[-1], tails[-1]),
+            np.concatenate(path).reshape(-1, n),
+        )
+        once, gaps, tails = (
+            np.ones(len(heads), int),
+            np.diff([-1, *ends]),
+            np.array(tails),
+        )
         spans = np.diff([-1, *np.flatnonzero(codes >= top), len(codes)])
         if frame.exact:
             return [(heads, once), (cores[:, n:], gaps), (tails, spans)]

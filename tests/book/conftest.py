@@ -10,7 +10,13 @@ from playwright.sync_api import Page, sync_playwright
 
 from mlgd.book.chapters import BROWSERS
 
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+]
 QUIET += ["--disable-background-networking", "--disable-component-update"]
 
 TYPESET = """() => !(window.MathJax && MathJax.startup) || Promise.race([
@@ -39,10 +45,14 @@ def visit(browser) -> Callable[..., tuple[Page, list[str]]]:
     """Open a page from its file, wait for its mathematics; with it, what it logs and asks for."""
 
     def opened(path: Path, query: str = "", width: int = 1280) -> tuple[Page, list[str]]:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+        page = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme="light"
+        )
         problems: list[str] = []
         told = problems.append
-        page.on("console", lambda m: m.type == "error" and told(f"the console says: {m.text}"))
+        page.on(
+            "console", lambda m: m.type == "error" and told(f"the console says: {m.text}")
+        )
         page.on("pageerror", lambda error: told(f"a script failed: {error}"))
         page.on("requestfailed", lambda r: told(f"a request failed: {r.url}"))
         page.on("request", lambda r: local(r.url) or told(f"the page asked for {r.url}"))

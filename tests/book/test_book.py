@@ -17,7 +17,9 @@ from mlgd.book.chapters import BookError, code_cells, execute, normal, read, run
 def tiny(*cells: str) -> nbformat.NotebookNode:
     """A small notebook of code cells, not run."""
     return normal(
-        v4.new_notebook(cells=[v4.new_markdown_cell("# Tiny"), *map(v4.new_code_cell, cells)])
+        v4.new_notebook(
+            cells=[v4.new_markdown_cell("# Tiny"), *map(v4.new_code_cell, cells)]
+        )
     )
 
 
@@ -49,7 +51,10 @@ def test_every_notebook_is_one_clean_run(book, name):
         ({"outputs": []}, "holds no outputs"),
         (v4.new_output("stream", name="stderr", text="careful"), "stderr"),
         (v4.new_output("error", ename="E", evalue="", traceback=[]), "an error"),
-        (v4.new_output("stream", text="Traceback (most recent call last)"), "a traceback"),
+        (
+            v4.new_output("stream", text="Traceback (most recent call last)"),
+            "a traceback",
+        ),
         (v4.new_output("stream", text="/ho" + "me/ann/x.py"), "path of one machine"),
     ],
 )
@@ -107,16 +112,32 @@ def nbval(path: Path, root: Path) -> subprocess.CompletedProcess:
     """Strict nbval on a copy of a chapter, under the same rules as the chapters of the book."""
     shutil.copy(root / "book" / "conftest.py", path.parent)
     options = "-q -p no:cacheprovider -p no:xdist --nbval --nbval-current-env --rootdir"
-    command = [sys.executable, "-m", "pytest", *options.split(), str(path.parent), path.name]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *options.split(),
+        str(path.parent),
+        path.name,
+    ]
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")
+    }
     environment["PYTHONPATH"] = str(root)
     return subprocess.run(
-        command, cwd=path.parent, env=environment, capture_output=True, text=True, timeout=300
+        command,
+        cwd=path.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
 @pytest.mark.slow
-def test_nbval_passes_a_chapter_and_fails_a_changed_digit_and_stripped_outputs(root, tmp_path):
+def test_nbval_passes_a_chapter_and_fails_a_changed_digit_and_stripped_outputs(
+    root, tmp_path
+):
     path = write(tiny("print(6 * 7)", "print(7 * 7)"), tmp_path)
     execute(path)
     notebook = read(path)

@@ -49,7 +49,11 @@ def refutation(right=2 * x, repair="row") -> Check:
         (summed, "holds", r"The sum: $\sum_{k=1}^{n} k=\frac{n (n + 1)}{2}$"),
         (mean, "holds", r"Means: $2 x y\le x^{2} + y^{2}$"),
         (computed, "holds", r"Prices: $0.95\le 1$"),
-        (slope, "agrees", r"The slope: $\text{ours }2.99\pm0.04,\ \text{the paper }3\pm0.05$"),
+        (
+            slope,
+            "agrees",
+            r"The slope: $\text{ours }2.99\pm0.04,\ \text{the paper }3\pm0.05$",
+        ),
         (refutation, "repaired", r"Printed: $2 x + 1\le 2 x$"),
     ],
 )
@@ -68,7 +72,10 @@ def test_a_check_shows_what_it_compares(check, verdict, shown):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *(lambda f=f: summed(f) for f in (1.1 * n * (n + 1) / 2, n * (n - 1) / 2, n**2 / 2)),
+        *(
+            lambda f=f: summed(f)
+            for f in (1.1 * n * (n + 1) / 2, n * (n - 1) / 2, n**2 / 2)
+        ),
         *(lambda f=f: mean(f) for f in (1.1 * x**2 + y**2, x**2 - y**2, x**2.125 + y**2)),
         lambda: computed(0.9),
         lambda: refutation(2 * x + 1),
@@ -87,7 +94,10 @@ def test_a_wrong_constant_exponent_or_sign_is_noticed(wrong):
         (lambda: computed(1.2), "ten percent would not be noticed"),
         (lambda: computed(1.0, "why"), "no slack to explain"),
         (lambda: identity("row", "", x, x), "both sides read x"),
-        (lambda: identity("row", "", sp.Integer(0), sp.Integer(0)), "the right side is 0"),
+        (
+            lambda: identity("row", "", sp.Integer(0), sp.Integer(0)),
+            "the right side is 0",
+        ),
         (lambda: certificate("row", "", x, y, [y - x], {y - x: "?"}), "the claim itself"),
         (lambda: exact("row", "", [0.0], "=", 0.0), "figures of 0"),
         (lambda: measured("row", "", (3.0, 1.0), "3.0"), "twice or half"),
@@ -102,19 +112,25 @@ def test_a_check_that_could_not_fail_is_refused(blind, sentence):
 
 
 def test_slack_is_stated_with_its_size_and_reason():
-    (line,) = exact("row", "", 1.0, "<=", 2.0, slack="levels are better than promised").evidence
+    (line,) = exact(
+        "row", "", 1.0, "<=", 2.0, slack="levels are better than promised"
+    ).evidence
     assert "0.5$ of the bound; levels are better" in line
 
 
 def test_a_figure_that_moves_apart_differs():
-    assert slope("2.0").verdict == slope("6.0").verdict == slope("1.5").verdict == "differs"
+    assert (
+        slope("2.0").verdict == slope("6.0").verdict == slope("1.5").verdict == "differs"
+    )
 
 
 def test_a_refutation_says_what_its_repair_says_of_the_counterexample():
     assert refutation().against[1:] == (r"At the same point the repair gives $9\le 16$.",)
     more = {"at": {x: sp.Rational(1, 2)}, "repair": refutation().repair}
     made = refuted("row", "Printed", 2 * x + 1, "<=", 3 * x, verdict="fails", **more)
-    assert made.against[1:] == (r"The repair assumes $x - 1\ge 0$; here the left side is $-0.5$.",)
+    assert made.against[1:] == (
+        r"The repair assumes $x - 1\ge 0$; here the left side is $-0.5$.",
+    )
     assert refuted("row", "", 2, "<=", 1, repair=mean()).against[1:] == ()
 
 

@@ -15,9 +15,8 @@ from mlgd.book.chapters import code_cells, contents, read
 from mlgd.book.pieces import bundles_in
 
 NOTEBOOKS = {name: read(path) for name, path in PAGES.items()}
-QUOTED = re.compile(
-    r"\{glue(?::\w+)?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M
-)  # a key may come with a page (page::key) or a format (key:myst)
+# a key may come with a page (page::key) or a format (key:myst)
+QUOTED = re.compile(r"\{glue(?::\w+)?\}`([^`]+)`|^[`:]{3,}\{glue(?::\w+)?\} *(\S+)", re.M)
 # A numbered statement, unless it is someone's ("the paper's Theorem 2") or of a work that is cited.
 NUMBERED = re.compile(
     r"(?<!'s )\b(?:Theorem|Proposition|Lemma|Corollary|Assumption|Remark|Table)s? \d\S*+"
@@ -34,7 +33,9 @@ def test_contents_and_folder_agree(root):
     files = [*(root / "book").glob("*.*"), *(root / "book/audit").glob("*.*")]
     quoted = re.findall(r"\{include\} (\S+)", " ".join(map(prose, NOTEBOOKS.values())))
     pages = [p for p in files if p.suffix in (".md", ".ipynb") and p.name not in quoted]
-    assert sorted(listed) == sorted(p.relative_to(root).with_suffix("").as_posix() for p in pages)
+    assert sorted(listed) == sorted(
+        p.relative_to(root).with_suffix("").as_posix() for p in pages
+    )
 
 
 def test_every_figure_has_alt_text_a_caption_and_a_name_of_its_own():
@@ -54,7 +55,11 @@ def test_every_glued_key_is_quoted_and_every_quoted_key_glued_once_a_page(book):
     glued = set()
     for page, notebook in NOTEBOOKS.items():
         stored = [o.get("metadata", {}) for c in code_cells(notebook) for o in c.outputs]
-        own = [metadata["scrapbook"]["name"] for metadata in stored if "scrapbook" in metadata]
+        own = [
+            metadata["scrapbook"]["name"]
+            for metadata in stored
+            if "scrapbook" in metadata
+        ]
         assert len(own) == len(set(own)), page
         glued |= {*own}
     texts = [prose(notebook) for notebook in NOTEBOOKS.values()]
@@ -65,17 +70,26 @@ def test_every_glued_key_is_quoted_and_every_quoted_key_glued_once_a_page(book):
 
 def test_no_two_checks_of_a_page_share_an_anchor():
     for page, path in PAGES.items():
-        counts = Counter(c["anchor"] for bundle in bundles_in(path) for c in bundle["checks"])
+        counts = Counter(
+            c["anchor"] for bundle in bundles_in(path) for c in bundle["checks"]
+        )
         assert [anchor for anchor, n in counts.items() if n > 1] == [], page
 
 
 def test_a_typed_number_of_a_theorem_is_called_the_papers(root):
     texts = [prose(notebook) for notebook in NOTEBOOKS.values()]
-    sources = [root / "README.md", *(root / "book").glob("*.md"), *(root / "mlgd").rglob("*.py")]
+    sources = [
+        root / "README.md",
+        *(root / "book").glob("*.md"),
+        *(root / "mlgd").rglob("*.py"),
+    ]
     texts += [path.read_text(encoding="utf-8") for path in sources]
     assert [m for t in texts for m in NUMBERED.findall(re.sub(r"[\s#]+", " ", t))] == []
     sound = "The paper's Theorem 1(a), Theorem 3.4 of {cite}`dg`, {prf:ref}`thm-convex`."
-    assert NUMBERED.findall(sound + " By Theorem 1 and its Lemma 2.") == ["Theorem 1", "Lemma 2."]
+    assert NUMBERED.findall(sound + " By Theorem 1 and its Lemma 2.") == [
+        "Theorem 1",
+        "Lemma 2.",
+    ]
 
 
 class Links(HTMLParser):
@@ -89,8 +103,13 @@ class Links(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         told = dict(attributes)
         self.places |= {told.get("id"), told.get("name")} - {None}
-        self.links += [told[key] for key in ("href", "src") if tag in ("a", "img") and key in told]
-        classes, self.inside = (told.get("class") or "").split(), self.inside + (tag == "a")
+        self.links += [
+            told[key] for key in ("href", "src") if tag in ("a", "img") and key in told
+        ]
+        classes, self.inside = (
+            (told.get("class") or "").split(),
+            self.inside + (tag == "a"),
+        )
         left = "xref" in classes and not self.inside
         if left or {"problematic", "system-message"} & {*classes}:
             self.lost.append(" ".join(classes))
@@ -109,12 +128,18 @@ def link_problems(html: Path) -> list[str]:
             target, fragment = urldefrag(link)
             if urlsplit(link).scheme or link.startswith("//"):
                 continue
-            goal = Path(os.path.normpath(path.parent / unquote(target))) if target else path
+            goal = (
+                Path(os.path.normpath(path.parent / unquote(target))) if target else path
+            )
             if not goal.exists():
                 problems.append(f"{path.name}: {link} leads to no file")
-            elif fragment and goal in pages and unquote(fragment) not in pages[goal].places:
+            elif (
+                fragment and goal in pages and unquote(fragment) not in pages[goal].places
+            ):
                 problems.append(f"{path.name}: {link} leads to no place on that page")
-        problems += [f"{path.name}: a reference ({name}) is unresolved" for name in page.lost]
+        problems += [
+            f"{path.name}: a reference ({name}) is unresolved" for name in page.lost
+        ]
     return problems
 
 
@@ -124,7 +149,9 @@ def test_internal_links_and_references_resolve(html):
 
 
 def test_a_dead_link_is_found(tmp_path):
-    links = '<a id="here" href="b.html#there">x</a> <a href="#here">y</a> <img src="d.png">'
+    links = (
+        '<a id="here" href="b.html#there">x</a> <a href="#here">y</a> <img src="d.png">'
+    )
     (tmp_path / "a.html").write_text(links + '<span class="xref myst">lost</span>')
     (tmp_path / "b.html").write_text("<p>nothing</p>")
     assert link_problems(tmp_path) == [

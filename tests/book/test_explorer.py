@@ -49,7 +49,8 @@ def test_sliders_show_what_compare_predicts(explorer):
         mu, eps = (0.0 if kappa > 6 else 10.0**-kappa), 10.0**-target
         plans = compare(Problem(beta=1, c=1, d0=1, gamma=gamma, mu=mu, first=first), eps)
         known = {p.method: p.expected_cost for p in plans}
-        flat = mu if eps <= mu / 8 else 0.0  # else the convex instance is strongly convex enough
+        # else the convex instance is strongly convex enough
+        flat = mu if eps <= mu / 8 else 0.0
         bound = Adversary(eps=eps, d0=1, beta=1, gamma=gamma, c=1, mu=flat).lower_bound
         known["lower bound"] = bound
         shown = explorer.eval_on_selector_all(
@@ -73,7 +74,9 @@ def test_the_verdict_is_the_leaf_of_the_tree(explorer):
         problem = Problem(beta=1, c=1, d0=1, gamma=gamma, mu=0.01, first=1)
         plan = next(p for p in compare(problem, 10.0**-target) if p.method == "fixed")
         levels = max(0, math.ceil(-math.log2(plan.delta) - 1e-9) - 1)
-        leaf = advice(2 ** (gamma * levels) >= 10, bool(repeats), levels <= 2, True)["leaf"]
+        leaf = advice(2 ** (gamma * levels) >= 10, bool(repeats), levels <= 2, True)[
+            "leaf"
+        ]
         assert explorer.locator("p[data-leaf]").get_attribute("data-leaf") == leaf
         seen.add(leaf)
     assert len(seen) >= 3

@@ -26,7 +26,10 @@ def sentences(code: str) -> list[list[str]]:
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in KINDS:
-            parts = [*node.args[1:], *(k.value for k in node.keywords if k.arg != "paper")]
+            parts = [
+                *node.args[1:],
+                *(k.value for k in node.keywords if k.arg != "paper"),
+            ]
             found.append([text for part in parts for text in texts(part)])
     return found
 
@@ -43,7 +46,11 @@ def texts(node: ast.AST) -> list[str]:
 def typed(path: Path) -> list[str]:
     """The sentences of a page's checks that have a digit typed in them."""
     all_checks = [s for code in sources(path, "code") for s in sentences(code)]
-    return [" | ".join(s) for s in all_checks if re.search(r"\d", NO_CONSTANT.sub("", " ".join(s)))]
+    return [
+        " | ".join(s)
+        for s in all_checks
+        if re.search(r"\d", NO_CONSTANT.sub("", " ".join(s)))
+    ]
 
 
 PAGES = notebooks(Path(__file__).parents[2] / "book")
@@ -68,9 +75,12 @@ def test_typed_digits_are_found_and_names_are_not():
     ]
 
 
-BOX = re.compile(r"^(`{3,})\{prf:(?:theorem|lemma|proposition|corollary)\}(.*?)^\1$", re.M | re.S)
+BOX = re.compile(
+    r"^(`{3,})\{prf:(?:theorem|lemma|proposition|corollary)\}(.*?)^\1$", re.M | re.S
+)
 PRINTED = re.compile(  # glued formulas, labels, links and names
-    r"`{3}\{glue:math\}.*?`{3}|\{[\w:]+\}`[^`]*`|^:\w+:[^\n]*|<a .*?</a>|_\{?\d\}?", re.M | re.S
+    r"`{3}\{glue:math\}.*?`{3}|\{[\w:]+\}`[^`]*`|^:\w+:[^\n]*|<a .*?</a>|_\{?\d\}?",
+    re.M | re.S,
 )
 
 
@@ -78,7 +88,10 @@ def constants(text: str) -> list[str]:
     """The numbers typed into a text's theorem boxes; 0, 1, 2 (a case, a rate) are no constants."""
     boxes = [PRINTED.sub("", match[2]) for match in BOX.finditer(text)]
     return [
-        n for box in boxes for n in re.findall(r"\d+(?:\.\d+)?", box) if n not in ("0", "1", "2")
+        n
+        for box in boxes
+        for n in re.findall(r"\d+(?:\.\d+)?", box)
+        if n not in ("0", "1", "2")
     ]
 
 

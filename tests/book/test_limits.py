@@ -39,7 +39,9 @@ def test_a_story_is_short(name):
 def test_an_audit_is_folded_and_leads_back(name):
     path = PAGES[name]
     tags = [{*cell.metadata.get("tags", ())} for cell in code_cells(read(path))]
-    assert all(own & {"hide-input", "hide-cell", "remove-input", "remove-cell"} for own in tags)
+    assert all(
+        own & {"hide-input", "hide-cell", "remove-input", "remove-cell"} for own in tags
+    )
     assert "../" + name.removeprefix("audit/") in " ".join(sources(path, "markdown"))
     assert bundles_in(path), "an audit holds checks"
     assert max(lengths(path)) <= AUDIT_CELL

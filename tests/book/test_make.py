@@ -25,7 +25,9 @@ def house(root, tmp_path):
 def fake_python(folder, refuses: str) -> str:
     """A Python that fails whatever mentions a word."""
     script = folder / "fake-python"
-    script.write_text(f'#!/bin/sh\ncase "$*" in *{refuses}*) exit 1;; esac\nexec python3 "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *{refuses}*) exit 1;; esac\nexec python3 "$@"\n'
+    )
     script.chmod(0o755)
     return f"PYTHON={script}"
 

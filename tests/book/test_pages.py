@@ -19,7 +19,10 @@ from mlgd.book.chapters import contents
 pytestmark = pytest.mark.built
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [f"{name}.html" for name in contents(ROOT / "_toc.yml")] + ["search.html", "genindex.html"]
+PAGES = [f"{name}.html" for name in contents(ROOT / "_toc.yml")] + [
+    "search.html",
+    "genindex.html",
+]
 NARROW = 400
 
 # Error nodes, and TeX that nothing typeset: both are what a reader would see as broken mathematics.
@@ -111,7 +114,9 @@ def night(page) -> None:
         page.emulate_media(color_scheme="light")
         page.emulate_media(color_scheme="dark")
         with suppress(TimeoutError):
-            page.wait_for_function("document.documentElement.dataset.theme === 'dark'", timeout=400)
+            page.wait_for_function(
+                "document.documentElement.dataset.theme === 'dark'", timeout=400
+            )
             return
     raise AssertionError("the page does not turn dark")
 
@@ -138,11 +143,15 @@ def dark_figures(page: Page) -> list[str]:
         if not image.is_visible():
             continue
         colours = imread(BytesIO(image.screenshot()))[..., :3].reshape(-1, 3)
-        linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+        linear = np.where(
+            colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4
+        )
         light = linear @ (0.2126, 0.7152, 0.0722)
         ground, ink = np.median(light), np.quantile(light, 0.995)
         if ground > 0.1 or (ink + 0.05) / (ground + 0.05) < 4.5:
-            problems.append(f"a figure's ground is {ground:.2f} and its ink {ink:.2f} in the dark")
+            problems.append(
+                f"a figure's ground is {ground:.2f} and its ink {ink:.2f} in the dark"
+            )
     return problems
 
 
@@ -153,7 +162,9 @@ def test_page(visit, html, name):
 
 def test_a_fold_is_open_without_scripts_and_closed_with_them(visit, html, tmp_path):
     inside = "<summary>2 checks hold</summary><p id='inside'>evidence</p>"
-    path = changed_page(html, tmp_path, f"<details class='mlgd-fold' open>{inside}</details>")
+    path = changed_page(
+        html, tmp_path, f"<details class='mlgd-fold' open>{inside}</details>"
+    )
     page, problems = visit(path)
     assert not page.locator("#inside").is_visible()
     page.get_by_text("2 checks hold").click()
@@ -166,13 +177,17 @@ def test_a_fold_is_open_without_scripts_and_closed_with_them(visit, html, tmp_pa
 
 
 def test_two_panels_stack_on_a_phone(visit, html, tmp_path):
-    path = changed_page(html, tmp_path, "<img class='mlgd-panels' src='../_static/cover.png'>")
+    path = changed_page(
+        html, tmp_path, "<img class='mlgd-panels' src='../_static/cover.png'>"
+    )
     for width, shown in ((1280, 1), (NARROW, 2)):
         page, problems = visit(path, width=width)
         halves = page.locator(".mlgd-half:visible")
         assert halves.count() == shown
         wide = page.locator(".mlgd-half img").first.bounding_box()["width"]
-        assert wide == pytest.approx(halves.first.bounding_box()["width"] * shown, rel=0.01)
+        assert wide == pytest.approx(
+            halves.first.bounding_box()["width"] * shown, rel=0.01
+        )
         assert problems + page.evaluate(OVERFLOW) == []
         page.close()
 
@@ -208,11 +223,15 @@ def changed_page(html: Path, folder: Path, addition: str) -> Path:
         if not (folder / name).exists():
             (folder / name).symlink_to(html / name)
     page = folder / "book" / "duality.html"
-    page.write_text(text.replace("</article>", f"{addition}</article>", 1), encoding="utf-8")
+    page.write_text(
+        text.replace("</article>", f"{addition}</article>", 1), encoding="utf-8"
+    )
     return page
 
 
 def test_page_check_can_fail(visit, html, tmp_path):
     """One of each thing that can break, added to a page."""
     found = page_problems(visit, changed_page(html, tmp_path, "".join(BROKEN.values())))
-    assert [told for told in BROKEN if not any(told in line for line in found)] == [], found
+    assert [told for told in BROKEN if not any(told in line for line in found)] == [], (
+        found
+    )

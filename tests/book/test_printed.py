@@ -28,7 +28,8 @@ HAND = {  # what sympy would print otherwise
     r"2 x (1 + 128 \log 2)": x * (2 + 256 * sp.log(2)),
     r"\frac{n (n + 1)}{2}": n * (n + 1) / 2,
     r"\frac{\sqrt{1 + x/\eta} - 1}{2}": (sp.sqrt(1 + x / eta) - 1) / 2,
-    r"\frac{x}{\eta} + \eta (\sigma^{2} + 2 \delta^{2})": x / eta + eta * (sigma**2 + 2 * delta**2),
+    r"\frac{x}{\eta} + \eta (\sigma^{2} + 2 \delta^{2})": x / eta
+    + eta * (sigma**2 + 2 * delta**2),
     r"\frac{2 x}{1 - x^{2}/8}": 2 * x / (1 - x**2 / 8),
 }
 
@@ -38,7 +39,9 @@ class Reader:
 
     def __init__(self, latex: str, values: dict[str, float]):
         self.rest, self.values = re.sub(r"\\left|\\right|\s", "", latex), values
-        self.names = sorted((re.sub(r"\s", "", name) for name in values), key=len, reverse=True)
+        self.names = sorted(
+            (re.sub(r"\s", "", name) for name in values), key=len, reverse=True
+        )
 
     def take(self, *words: str) -> str:
         word = next((w for w in words if self.rest.startswith(w)), "")
@@ -91,7 +94,9 @@ def same(expression: sp.Expr, rng: random.Random) -> bool:
 def grown(rng: random.Random, depth: int) -> sp.Expr:
     """An expression of random shape."""
     if depth == 0:
-        return rng.choice([mu, eps, eta, gamma, d0, sigma, c, sp.Rational(rng.randint(1, 9), 6)])
+        return rng.choice(
+            [mu, eps, eta, gamma, d0, sigma, c, sp.Rational(rng.randint(1, 9), 6)]
+        )
     a, b = grown(rng, depth - 1), grown(rng, depth - 1)
     forms = [a + b, a - b, a * b, a / b, a * b, -a] if b != 0 else [a]
     if a.is_positive:
@@ -107,11 +112,18 @@ def test_a_formula_is_printed_as_one_writes_it(latex):
 @pytest.mark.slow
 def test_what_is_printed_has_the_value_of_what_is_computed():
     rng = random.Random(0)
-    tables = [v if isinstance(v, dict) else {"": v} for k, v in vars(F).items() if k != "SYMBOLS"]
+    tables = [
+        v if isinstance(v, dict) else {"": v}
+        for k, v in vars(F).items()
+        if k != "SYMBOLS"
+    ]
     formulas = [f for table in tables for f in table.values() if isinstance(f, sp.Expr)]
     shapes = [grown(rng, rng.randint(1, 3)) for _ in range(300)]
     assert [f for f in (*formulas, *HAND.values(), *shapes) if not same(f, rng)] == []
 
 
 def test_numbers_in_tables_are_written_as_powers_of_ten():
-    assert written("3.8e+12 1e+08 1.85e-06 7e-03 d1e8") == "3.8·10¹² 10⁸ 1.85·10⁻⁶ 0.007 d1e8"
+    assert (
+        written("3.8e+12 1e+08 1.85e-06 7e-03 d1e8")
+        == "3.8·10¹² 10⁸ 1.85·10⁻⁶ 0.007 d1e8"
+    )

@@ -22,7 +22,9 @@ def test_its_bill_is_what_was_paid_and_its_estimate_holds(readme):
 
 
 def test_every_command_is_a_target(readme, root):
-    targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M)
+    )
     named = set(re.findall(r"make ([a-z-]+)", "\n".join(re.findall(r"`[^`]*`", readme))))
     assert named - targets == set()
 
@@ -31,12 +33,16 @@ def test_the_citation_is_of_this_version(root):
     cited = re.search(
         r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.M
     )[1]
-    changes = re.findall(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    changes = re.findall(
+        r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
     assert cited == mlgd.__version__ == changes[0]
 
 
 def test_every_pin_is_a_name_and_a_version(root):
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if not line.startswith("#")]
-    assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", pin)] == []
+    assert [
+        pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", pin)
+    ] == []
     assert len({pin.split("==")[0].lower() for pin in pins}) == len(pins)

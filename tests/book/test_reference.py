@@ -24,8 +24,12 @@ def test_examples_run(name):
 
 def test_public_functions_and_main_classes_have_an_example():
     main = {"Hierarchy", "Telescope", "Problem", "Adversary"}
-    public = [n for n in mlgd.__all__ if inspect.isfunction(getattr(mlgd, n)) or n in main]
-    assert [n for n in public if ">>>" not in (inspect.getdoc(getattr(mlgd, n)) or "")] == []
+    public = [
+        n for n in mlgd.__all__ if inspect.isfunction(getattr(mlgd, n)) or n in main
+    ]
+    assert [
+        n for n in public if ">>>" not in (inspect.getdoc(getattr(mlgd, n)) or "")
+    ] == []
 
 
 def test_every_public_name_has_a_docstring_and_an_entry(book):

@@ -42,13 +42,21 @@ def home(root, tmp_path_factory) -> Path:
     source, home = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("home")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, source)
-    shutil.copytree(root / "mlgd", source / "mlgd", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        root / "mlgd", source / "mlgd", ignore=shutil.ignore_patterns("__pycache__")
+    )
     built = subprocess.run(
-        [sys.executable, "-c", BUILD], cwd=source, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", BUILD],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert built.returncode == 0, built.stderr
     zipfile.ZipFile(source / "dist" / built.stdout.split()[-1]).extractall(home)
-    needs = {re.match(r"\w+", need)[0] for need in requires("mlgd") if "extra" not in need}
+    needs = {
+        re.match(r"\w+", need)[0] for need in requires("mlgd") if "extra" not in need
+    }
     assert needs == {"numpy", "scipy", "sympy", "tqdm"}
     for name in (*needs, "mpmath"):  # sympy's own need
         package = Path(find_spec(name).origin).parent
@@ -59,7 +67,15 @@ def home(root, tmp_path_factory) -> Path:
 
 
 def run(home: Path, code: str) -> str:
-    alone = [sys.executable, "-I", "-S", "-W", "error", "-c", ALONE.format(home=str(home)) + code]
+    alone = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-W",
+        "error",
+        "-c",
+        ALONE.format(home=str(home)) + code,
+    ]
     ran = subprocess.run(alone, cwd=home, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -81,4 +97,7 @@ def test_every_call_of_the_cheat_sheet_runs(home, book):
     cells = [line.split("|")[2] for line in sheet.splitlines() if line.startswith("|")]
     calls = re.findall(r"`([^`]+)`", "\n".join(cells))
     assert len(calls) >= 15
-    assert run(home, "\n".join([GIVEN, *calls, "print('every call ran')"])) == "every call ran\n"
+    assert (
+        run(home, "\n".join([GIVEN, *calls, "print('every call ran')"]))
+        == "every call ran\n"
+    )

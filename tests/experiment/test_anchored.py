@@ -45,7 +45,12 @@ def test_the_heat_source_satisfies_what_its_ladder_says():
     rng = np.random.default_rng(0)
     for i, k in enumerate(h.levels[1:], 1):
         y, z = rng.standard_normal((2, 16))
-        change = h.evaluate(k, y) - h.evaluate(k - 1, y) - h.evaluate(k, z) + h.evaluate(k - 1, z)
+        change = (
+            h.evaluate(k, y)
+            - h.evaluate(k - 1, y)
+            - h.evaluate(k, z)
+            + h.evaluate(k - 1, z)
+        )
         bound = ladder.l * 2.0 ** -(ladder.k0 + i) * np.linalg.norm(y - z)
         assert np.linalg.norm(change) <= bound
         assert heat.errors[k] <= 2.0 ** -(ladder.k0 + i) * (1 + 1e-12)
@@ -62,7 +67,9 @@ def test_an_exact_run_is_the_mean_of_sampled_ones(anchored):
     y, x = np.tile(s.e0, (runs, 1)), np.concatenate([s.e0, s.e0, [[1.0]]], axis=1)
     X = x[:, :, None] * x[:, None]
     for K in range(3):
-        if anchored and K:  # the probabilities of an epoch depend on how far its start is from y*
+        if (
+            anchored and K
+        ):  # the probabilities of an epoch depend on how far its start is from y*
             X[0, :16, :16] = y.T @ y / runs
         p = s._step(K, X, eta, steps, noise, anchored)[2]
         r, average = y.copy(), y.copy()

@@ -25,10 +25,13 @@ def test_every_block_is_reproducible_on_its_own_and_in_pieces(pairs):
     first = design.gaussians(3)
     np.testing.assert_array_equal(design.gaussians(3), first)
     assert not np.array_equal(design.gaussians(2), first)
-    assert not np.array_equal(Design(m=64, n=4096, seed=8, pairs=pairs).gaussians(3), first)
+    assert not np.array_equal(
+        Design(m=64, n=4096, seed=8, pairs=pairs).gaussians(3), first
+    )
     pieces = list(design.pieces(3, float, size=5 * 64))
     np.testing.assert_array_equal(
-        np.concatenate([g.copy() for _, g, _, _ in design.pieces(3, float, size=5 * 64)]), first
+        np.concatenate([g.copy() for _, g, _, _ in design.pieces(3, float, size=5 * 64)]),
+        first,
     )
     assert [f for f, *_ in pieces] == list(range(3 * BLOCK, 4 * BLOCK, 5))
 
@@ -40,9 +43,8 @@ def test_pairs_are_standard_normals():
     moments = [np.mean(out.astype(float) ** q) for q in (1, 2, 3, 4)]
     spreads = np.sqrt(np.array([1, 2, 15, 96]) / n)  # of the mean of x, x^2, x^3, x^4
     np.testing.assert_array_less(np.abs(np.array(moments) - [0, 1, 0, 3]), 5 * spreads)
-    assert abs(np.mean(out[:, :2048] * out[:, 2048:])) < 5 / np.sqrt(
-        n / 2
-    )  # the two of a pair are uncorrelated
+    # the two of a pair are uncorrelated
+    assert abs(np.mean(out[:, :2048] * out[:, 2048:])) < 5 / np.sqrt(n / 2)
     assert 4.3 < np.abs(out).max() < 7
 
 

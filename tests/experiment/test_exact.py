@@ -9,7 +9,13 @@ from mpmath import mp, mpf
 
 from mlgd import Problem, plan
 from mlgd.examples import biased
-from mlgd.experiment.exact import errors, flow_loss, mean_loss, momentum, proposition_schedule
+from mlgd.experiment.exact import (
+    errors,
+    flow_loss,
+    mean_loss,
+    momentum,
+    proposition_schedule,
+)
 from mlgd.flow import Schedule, flow
 
 SMALL = Problem(beta=1.0, d0=1.0, gamma=3.0, c=1.0)
@@ -29,7 +35,9 @@ def test_a_mean_loss_is_that_of_all_draws(coarsest):
             y, mean, chance = side, 0.0, 1.0
             for drawn in run:
                 mean += y / bill.steps
-                chance *= math.prod(q if hit else 1 - q for q, hit in zip(p, drawn, strict=True))
+                chance *= math.prod(
+                    q if hit else 1 - q for q, hit in zip(p, drawn, strict=True)
+                )
                 moves = [curvature * y + increments[0], *increments[1:]]
                 move = sum(hit * m / q for hit, m, q in zip(drawn, moves, p, strict=True))
                 y -= bill.eta * move
@@ -62,7 +70,9 @@ def in_digits(bill, stage, curvature) -> list[list]:
     steps = [offsets[0], *(b - a for a, b in pairwise(offsets))]
     eta, lam, bias = mpf(bill.eta), mpf(curvature), offsets[-1]
     noise = sum(o * d * d for o, d in zip(odds, steps, strict=True))
-    keep = 1 - eta * mpf(bill.problem.mu) * (mpf(1) / 2 if bill.method == "scheduled" else 1)
+    keep = 1 - eta * mpf(bill.problem.mu) * (
+        mpf(1) / 2 if bill.method == "scheduled" else 1
+    )
     s, zero = 1 - eta * lam, [mpf(0)] * 7
     rows = [list(zero) for _ in range(7)]
     rows[0][0] = mpf(1)
@@ -84,7 +94,9 @@ def test_the_jump_process_has_the_mean_loss_of_its_runs():
     sides = {}
     for side in (1.0, -1.0):
         streams = np.random.default_rng(1).spawn(150)
-        ends = np.array([flow(h, np.array([side]), law, time, rng).y[0] for rng in streams])
+        ends = np.array(
+            [flow(h, np.array([side]), law, time, rng).y[0] for rng in streams]
+        )
         sides[side] = ends**2 / 2
     worse = max(sides.values(), key=np.mean)
     exact, error = flow_loss(law, problem, time, 1.0), worse.std() / math.sqrt(150)
@@ -107,15 +119,23 @@ def test_rates_carry_the_bias_and_the_variance_and_their_bounds_hold(coarsest):
         variance = ((3 * accuracy[used]) ** 2 / column[used]).sum()
         assert variance <= nu2 * (1 + 1e-12)
         assert column[0] >= coarsest
-        filled = 1 - 2 ** (-0.5 * used.sum())  # a geometric sum over its limit, at gamma = 3
+        # a geometric sum over its limit, at gamma = 3
+        filled = 1 - 2 ** (-0.5 * used.sum())
         assert column[0] == coarsest or variance == pytest.approx(filled * nu2)
     assert schedule.weight == mu / 2
     grid = tuple(np.linspace(0, horizon, 2001))
-    finer, ones = Schedule(schedule.rates, schedule.levels, schedule.breaks + grid), used | True
-    assert schedule.integral(ones, horizon) == pytest.approx(finer.integral(ones, horizon), 1e-5)
+    finer, ones = (
+        Schedule(schedule.rates, schedule.levels, schedule.breaks + grid),
+        used | True,
+    )
+    assert schedule.integral(ones, horizon) == pytest.approx(
+        finer.integral(ones, horizon), 1e-5
+    )
     for start, end in schedule.stretches(horizon):
         inner = schedule.rates(np.linspace(start, end, 50)[1:-1])
-        ends = schedule.rates(np.array([start, end]) + 1e-9 * (end - start) * np.array([1, -1]))
+        ends = schedule.rates(
+            np.array([start, end]) + 1e-9 * (end - start) * np.array([1, -1])
+        )
         assert (inner.max(axis=1) <= ends.max(axis=1) * (1 + 1e-6)).all()
 
 
@@ -127,7 +147,9 @@ def test_the_repaired_proposition_reaches_its_target(gamma):
     h = biased(lambda y: curvature * y, gamma, 0.25, range(2, 10), alternate=True)
     horizon = 2 * math.log(1 + 2 / eps)
     schedule = proposition_schedule(h, 1.0, eps, gamma, horizon, coarsest=16.0)
-    losses = np.array([loss(flow(h, start, schedule, horizon, [10, r]).y) for r in range(100)])
+    losses = np.array(
+        [loss(flow(h, start, schedule, horizon, [10, r]).y) for r in range(100)]
+    )
     assert losses.mean() + 4.9 * losses.std(ddof=1) / 10 <= eps
 
 

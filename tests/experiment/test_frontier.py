@@ -97,17 +97,36 @@ def test_frontier_is_the_cheapest_literal_run(problem):
         best = {e: np.full(len(TARGETS), np.inf) for e in (1, 50)}
         for i, scale in enumerate((1, 8)):
             for j, shrink in enumerate((1.0, 0.5)):
-                p, rng = probabilities(biases, 3.0, scale), stream(3, TELESCOPE, int(exact), i, j)
+                p, rng = (
+                    probabilities(biases, 3.0, scale),
+                    stream(3, TELESCOPE, int(exact), i, j),
+                )
                 size = shrink * eta
-                run = literal.telescope(columns, problem.right, LADDER, p, size, exact, rng, steps)
+                run = literal.telescope(
+                    columns, problem.right, LADDER, p, size, exact, rng, steps
+                )
                 for every, cheapest in best.items():
                     read = np.arange(1, steps + 1) % every == 0
                     for loss in (run.last, run.average):
                         for t, target in enumerate(TARGETS):
-                            hit = np.flatnonzero((loss <= target * problem.loss_zero) & read)
+                            hit = np.flatnonzero(
+                                (loss <= target * problem.loss_zero) & read
+                            )
                             if len(hit):
                                 cheapest[t] = min(cheapest[t], run.flops[hit[0]])
-        given = 256, 2048, 1.2, 0.6, LADDER, (3,), (1, 8), (1, 0.5), TARGETS, steps, budget
+        given = (
+            256,
+            2048,
+            1.2,
+            0.6,
+            LADDER,
+            (3,),
+            (1, 8),
+            (1, 0.5),
+            TARGETS,
+            steps,
+            budget,
+        )
         found = telescope_frontier(problem, Protocol(*given), exact, (1, 50))
         for every, reached in zip((1, 50), found, strict=True):
             sure = best[every] < budget / 2
@@ -117,7 +136,9 @@ def test_frontier_is_the_cheapest_literal_run(problem):
 
 def test_targets_below_the_floor_are_never_reached(problem):
     low = np.array([0.4, problem.floor(64) * 0.99])
-    protocol = Protocol(m=256, n=2048, ladder=LADDER, scales=(1,), targets=low, max_flops=1e7)
+    protocol = Protocol(
+        m=256, n=2048, ladder=LADDER, scales=(1,), targets=low, max_flops=1e7
+    )
     (reached,) = telescope_frontier(problem, protocol, True)
     assert np.isfinite(reached.flops[0])
     assert np.isinf(reached.flops[1])
@@ -125,7 +146,9 @@ def test_targets_below_the_floor_are_never_reached(problem):
 
 
 def test_medians_need_half_of_the_seeds():
-    flops = np.array([[1.0, 1, np.inf], [2, np.inf, np.inf], [3, np.inf, 5], [9, 2, np.inf]])
+    flops = np.array(
+        [[1.0, 1, np.inf], [2, np.inf, np.inf], [3, np.inf, 5], [9, 2, np.inf]]
+    )
     low, middle, high = across_seeds(flops)
     assert (middle[0], middle[1]) == (2.5, 1.5)
     assert np.isnan(middle[2])

@@ -22,7 +22,11 @@ def cases(count: int) -> list[tuple[float, ...]]:
     """gamma, kappa, c, halvings of the step, decades of the target, beta, d0."""
     rng, found = np.random.default_rng(25), []
     for i in range(count):
-        inside = (rng.uniform(2.05, 12), 10 ** rng.uniform(0, 8), 10 ** rng.uniform(-3, 3))
+        inside = (
+            rng.uniform(2.05, 12),
+            10 ** rng.uniform(0, 8),
+            10 ** rng.uniform(-3, 3),
+        )
         inside += int(rng.integers(0, 41)), -rng.uniform(0, 9)
         case = EXTREMES[i] if i < len(EXTREMES) else inside
         found.append((*case, 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-2, 2)))
@@ -36,7 +40,9 @@ def end_of_range(problem: Problem, scheduled: bool) -> float:
     if not problem.mu:
         return min(F.value(F.RANGE_CONVEX, **known), 16 * problem.d0 * accuracy)
     if not scheduled:
-        return min(border, F.value(F.RANGE_STRONG, **known), 64 * accuracy**2 / problem.mu)
+        return min(
+            border, F.value(F.RANGE_STRONG, **known), 64 * accuracy**2 / problem.mu
+        )
     g, blocks = problem.gamma, (3 * border) ** (11 / 20)
     lead = 6 / (1 - 2 ** (1 - g / 2)) / problem.beta * accuracy ** (1 + g / 2)
     lead *= (16 / (3 * problem.mu)) ** ((g - 2) / 4) * blocks ** (-(g + 2) / 4)
@@ -51,7 +57,11 @@ def executed(bill: Plan) -> tuple[float, bool]:
         known = problem.prices(stage.delta), stage.delta, stage.sigma, problem.gamma
         printed = Telescope.for_accuracy(*known, coarsest=0.0).p[0]
         meets &= bool(printed >= 4 * problem.beta * bill.eta * (1 - 1e-9))
-    curvatures = {problem.beta, problem.mu or eps / problem.d0**2, math.sqrt(eps * problem.beta)}
+    curvatures = {
+        problem.beta,
+        problem.mu or eps / problem.d0**2,
+        math.sqrt(eps * problem.beta),
+    }
     curvatures = {min(max(x, problem.mu), problem.beta) for x in curvatures}
     return max(mean_loss(bill, x) for x in curvatures) / eps, meets
 
@@ -66,13 +76,17 @@ def test_the_theorem_is_never_exceeded(method):
         bound = F.EXECUTED_DISCRETE if method == "scheduled" else strong[method]["HTMC"]
         end = end_of_range(problem, method == "scheduled")
         most_of_all = mu * d0**2 or 16 * d0 * 2.0**-problem.first
-        outside = end * (most_of_all / end) ** (1 + decades / 18)  # where there is an outside
+        # where there is an outside
+        outside = end * (most_of_all / end) ** (1 + decades / 18)
         for eps in (end * 10**decades, outside):
             eta = min(1 / (4 * beta), d0**2 / eps) * 2.0**-halvings
             kind = "scheduled" if method == "scheduled" else "multilevel"
             bill = plan(problem, eps, kind, eta=eta)
             loss, meets = executed(bill)
-            known = {n: getattr(problem, n) for n in ("beta", "mu", "d0", "gamma", "c", "first")}
+            known = {
+                n: getattr(problem, n)
+                for n in ("beta", "mu", "d0", "gamma", "c", "first")
+            }
             most, coarse = (F.value(e, eps=eps, **known) for e in (bound, added(method)))
             assert loss <= 1
             assert meets or eps > end
@@ -102,10 +116,19 @@ def test_the_accelerated_theorem_is_never_exceeded():
         rate = (gamma, 2.0, 4 / gamma)[i % 3]
         for mu in (0.0, beta / min(kappa, 1e5)):
             problem = Problem(beta=beta, mu=mu, d0=d0, gamma=rate, c=c)
-            eps = mu * d0**2 * 10**decades if mu else 4 * beta * d0**2 * 10 ** (decades / 2)
+            eps = (
+                mu * d0**2 * 10**decades if mu else 4 * beta * d0**2 * 10 ** (decades / 2)
+            )
             bill = plan(problem, eps, "accelerated")
             steps = [stage.steps for stage in bill.stages]
-            known = {"eps": eps, "eta": bill.eta, "mu": mu, "d0": d0, "gamma": rate, "c": c}
+            known = {
+                "eps": eps,
+                "eta": bill.eta,
+                "mu": mu,
+                "d0": d0,
+                "gamma": rate,
+                "c": c,
+            }
             scale = (F.c * F.d0 / F.eps) ** F.gamma
             if mu:
                 scale = F.STAGE_SUM * (F.c / F.sp.sqrt(F.mu * F.eps)) ** F.gamma

@@ -35,22 +35,32 @@ def test_it_is_the_reduction_of_the_same_numbers(pairs):
     design = replace(SMALL, pairs=pairs)
     found, problem = run(design), reduce(design, 64)
     np.testing.assert_allclose(found.exact, problem.biases(found.levels), rtol=1e-5)
-    np.testing.assert_allclose(found.truncated, problem.biases(found.levels, True), rtol=1e-5)
-    np.testing.assert_allclose(found.losses, [problem.loss(x) for x in problem.probes], rtol=1e-5)
+    np.testing.assert_allclose(
+        found.truncated, problem.biases(found.levels, True), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        found.losses, [problem.loss(x) for x in problem.probes], rtol=1e-5
+    )
     assert found.smoothness == pytest.approx(problem.smoothness(64), rel=1e-12)
 
 
 def test_what_is_kept_gives_the_same_bits_and_what_is_damaged_is_made_again(
     small, tmp_path, monkeypatch
 ):
-    assert run(folder=tmp_path).to_json() == small.to_json() == run(folder=tmp_path).to_json()
+    assert (
+        run(folder=tmp_path).to_json()
+        == small.to_json()
+        == run(folder=tmp_path).to_json()
+    )
     for path in sorted(next(tmp_path.iterdir()).iterdir())[::3]:
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.warns(UserWarning, match="damaged"):
         assert run(folder=tmp_path).to_json() == small.to_json()
     monkeypatch.setattr(large, "PROTOCOL", large.PROTOCOL + 1)
     run(folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2, "results of another protocol are not mixed in"
+    assert len(list(tmp_path.iterdir())) == 2, (
+        "results of another protocol are not mixed in"
+    )
 
 
 @pytest.mark.slow
@@ -66,7 +76,14 @@ def test_it_runs_on_dask(small):
 def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
     """Killed by SIGKILL at a random moment and given again, it ends with the same bits."""
     psutil = pytest.importorskip("psutil")
-    options = ["--m", "512", "--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "out")]
+    options = [
+        "--m",
+        "512",
+        "--folder",
+        str(tmp_path / "kept"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     script = tmp_path / "run.py"  # a file, since spawned workers import the main module
     script.write_text(
         "from mlgd.experiment import large\n\nif __name__ == '__main__':\n"
@@ -81,7 +98,10 @@ def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
             [sys.executable, script], stderr=log, cwd=tmp_path, start_new_session=True
         )
 
-    enough, end = int(np.random.default_rng(len(victim)).integers(2, 50)), time.monotonic() + 240
+    enough, end = (
+        int(np.random.default_rng(len(victim)).integers(2, 50)),
+        time.monotonic() + 240,
+    )
     with open(tmp_path / "log", "w+") as log:
         one = start(log)
         while len(kept()) < enough and one.poll() is None and time.monotonic() < end:
@@ -101,7 +121,9 @@ def test_a_killed_run_loses_at_most_what_was_in_flight(tmp_path, victim):
     design = Design(m=512, n=32768, seed=100, pairs=True)
     large.NUMBERS, usual = 2**18, large.NUMBERS
     try:
-        assert large.read(tmp_path / "out").to_json() == run(design, 128).to_json(), "the same bits"
+        assert large.read(tmp_path / "out").to_json() == run(design, 128).to_json(), (
+            "the same bits"
+        )
     finally:
         large.NUMBERS = usual
 
@@ -115,7 +137,9 @@ def test_bad_sizes_are_refused():
 def test_the_book_s_result_is_of_this_protocol_and_its_streams(book):
     """Blocks of 512 columns at m = 65536, drawn again: their share of b is the one summed."""
     record = json.loads((book / "data" / "large.json").read_text())
-    assert record["protocol"] == large.PROTOCOL, "a stored number changed: run make figure-large"
+    assert record["protocol"] == large.PROTOCOL, (
+        "a stored number changed: run make figure-large"
+    )
     found = large.read(book / "data" / "large.json")
     assert found.design == Design(m=65536, n=4_194_304, seed=100, pairs=True)
     assert found.k_max == 16384

@@ -29,7 +29,9 @@ def test_gradients_are_those_of_each_level_and_of_the_truth(name):
     for f in (*sides, problem.truth):
         slope = f(y)[1] @ way
         difference = (f(y + h * way)[0] - f(y - h * way)[0]) / (2 * h)
-        assert difference == pytest.approx(slope, rel=1e-5, abs=1e-7 * np.linalg.norm(f(y)[1]))
+        assert difference == pytest.approx(
+            slope, rel=1e-5, abs=1e-7 * np.linalg.norm(f(y)[1])
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,7 +78,8 @@ def test_the_file_is_whole_and_its_totals_are_those_of_its_runs():
     assert bench.FILE.stat().st_size < 60_000
     said = json.loads(bench.FILE.read_text("utf-8"))["totals"]
     assert said == json.loads(json.dumps(totals.totals(runs)))
-    assert all(np.isfinite(run.hindsight) for run in runs)  # within reach of the levels on offer
+    # within reach of the levels on offer
+    assert all(np.isfinite(run.hindsight) for run in runs)
     assert [bench.as_kept(run) for run in runs] == runs
 
 
@@ -112,7 +115,9 @@ def test_the_short_form_is_as_good_as_the_file_says():
     found = short.verdict(short.short_runs(), short.kept())
     assert found.false <= 0
     assert found.reached <= 0
-    assert found.mean == pytest.approx(1, abs=short.ALL), "run make quality, and commit its file"
+    assert found.mean == pytest.approx(1, abs=short.ALL), (
+        "run make quality, and commit its file"
+    )
     assert found.moved == ()
 
 
@@ -153,14 +158,25 @@ def test_a_worse_tool_is_noticed(tool, sign):
     found = short.verdict(short.short_runs(tool, keys), short.kept(keys))
     assert sign(found)
     assert found.worse
-    assert short.verdict(short.kept(keys), short.kept(keys)) == short.Verdict(0, 0, 1.0, ())
+    assert short.verdict(short.kept(keys), short.kept(keys)) == short.Verdict(
+        0, 0, 1.0, ()
+    )
 
 
 def test_promises_that_are_kept_or_broken_are_counted():
     one = bench.read()[0]
-    runs = [replace(one, over=over, success=told) for over in (0.5, 2.0) for told in (True, False)]
+    runs = [
+        replace(one, over=over, success=told)
+        for over in (0.5, 2.0)
+        for told in (True, False)
+    ]
     said = totals.promises(runs)
-    assert [said[key] for key in ("reached", "successes", "false", "worst")] == [2, 2, 1, 2.0]
+    assert [said[key] for key in ("reached", "successes", "false", "worst")] == [
+        2,
+        2,
+        1,
+        2.0,
+    ]
     low, high = totals.interval(1, 100)
     assert (low, high) == pytest.approx((0.000253, 0.0545), rel=0.01)
     assert totals.interval(0, 10)[0] == 0.0

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from mlgd.experiment.design import Design
-from mlgd.experiment.reduce import PROBES, WIDE, descend, power_law, rate, read_levels, reduce
+from mlgd.experiment.reduce import (
+    PROBES,
+    WIDE,
+    descend,
+    power_law,
+    rate,
+    read_levels,
+    reduce,
+)
 
 SMALL = Design(m=128, n=1500, seed=4)
 
@@ -16,11 +24,15 @@ def test_reduction_is_the_stored_problem():
     np.testing.assert_allclose(problem.moment, head.T @ problem.right, atol=1e-13)
     np.testing.assert_allclose(problem.right, b, atol=1e-6)  # summed in single precision
     levels = [1, 8, 64]
-    biases = zip(problem.probes, problem.biases(levels), problem.biases(levels, True), strict=True)
+    biases = zip(
+        problem.probes, problem.biases(levels), problem.biases(levels, True), strict=True
+    )
     for x, exact, truncated in biases:
         full = np.append(x, np.zeros(SMALL.n - 64))
         gradient = matrix.T @ (matrix @ full - b)
-        assert problem.loss(x) == pytest.approx(np.sum((matrix @ full - b) ** 2) / 2, rel=1e-5)
+        assert problem.loss(x) == pytest.approx(
+            np.sum((matrix @ full - b) ** 2) / 2, rel=1e-5
+        )
         for k, a, c in zip(levels, exact, truncated, strict=True):
             level = np.zeros(SMALL.n)
             level[:k] = gradient[:k]

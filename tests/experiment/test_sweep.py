@@ -21,7 +21,13 @@ from mlgd.experiment.sweep import (
 from mlgd.experiment.tables import Findings, costs_table, exponents_table
 
 TINY = Protocol(
-    m=96, n=1024, ladder=(1, 4, 16), seeds=(0, 1, 2), max_flops=2e6, max_steps=2000, scales=(1, 4)
+    m=96,
+    n=1024,
+    ladder=(1, 4, 16),
+    seeds=(0, 1, 2),
+    max_flops=2e6,
+    max_steps=2000,
+    scales=(1, 4),
 )
 
 
@@ -52,7 +58,11 @@ def tiny():
 def test_the_defaults_are_the_paper_s_and_the_seeds_those_named_in_advance():
     p = Protocol()
     assert (p.m, p.n, p.phi, p.rho, p.ladder) == (2048, 131072, 1.2, 0.6, (1, 8, 64, 512))
-    assert (p.scales, p.shrinks, p.max_steps) == ((1, 2, 4, 8, 16, 32), (1.0, 0.5), 250_000)
+    assert (p.scales, p.shrinks, p.max_steps) == (
+        (1, 2, 4, 8, 16, 32),
+        (1.0, 0.5),
+        250_000,
+    )
     assert p.seeds == SEEDS == tuple(range(100, 120))
     assert abs(p.gamma - 3) < 1e-12
     assert p.baseline == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -98,13 +108,18 @@ def test_a_signed_result_is_refused_when_its_numbers_changed(tmp_path):
 
 def test_the_book_s_file_is_of_this_protocol_and_of_all_seeds(book):
     record = json.loads((book / "data" / "seeds.json").read_text())
-    assert record["protocol"] == PROTOCOL, "a seed's numbers changed: run make figure-seeds"
+    assert record["protocol"] == PROTOCOL, (
+        "a seed's numbers changed: run make figure-seeds"
+    )
     assert [r.seed for r in read(book / "data" / "seeds.json")] == list(SEEDS)
 
 
 @pytest.mark.parametrize("name", ["shared", "lengths"])
 def test_the_kept_rates_of_smaller_designs_are_read_again(book, name):
-    kept, tasks = read_signed(book / "data" / "seeds.json")["rates"][name], studies()[name]
+    kept, tasks = (
+        read_signed(book / "data" / "seeds.json")["rates"][name],
+        studies()[name],
+    )
     assert len(kept) == len(tasks)
     assert kept[0] == pytest.approx(read_rate(*tasks[0]), rel=1e-4)
 

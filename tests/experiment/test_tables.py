@@ -27,7 +27,9 @@ def found(book):
 def test_the_paper_s_tables_are_typed_right():
     """Its own sums: separations, means, errors, ratios, targets, to the digits printed."""
     gaps, ratios = PAPER_SEEDS[:, [3, 5]], PAPER_COSTS[:, [3, 5]]
-    np.testing.assert_allclose(PAPER_SEEDS[:, [1, 1]] - PAPER_SEEDS[:, [2, 4]], gaps, atol=0.0016)
+    np.testing.assert_allclose(
+        PAPER_SEEDS[:, [1, 1]] - PAPER_SEEDS[:, [2, 4]], gaps, atol=0.0016
+    )
     printed = list(zip(map(float, PAPER_MEANS), PAPER_ERRORS, strict=True))
     np.testing.assert_allclose([spread(v) for v in PAPER_SEEDS.T], printed, atol=0.001)
     np.testing.assert_allclose(PAPER_COSTS[:, 0], Protocol().losses[ROWS], rtol=0.005)
@@ -70,7 +72,8 @@ def test_frozen_fixed_level_is_the_literal_descent(problem):
     frozen, eta = Frozen(problem), 1 / (4 * problem.smoothness(16))
     for k in (4, 16):
         x, first = np.zeros(16), np.full(3, np.inf)
-        error = np.where(np.arange(16) < k, 0.0, -problem.moment)  # the gradient at 0, past k
+        # the gradient at 0, past k
+        error = np.where(np.arange(16) < k, 0.0, -problem.moment)
         for t in range(1, 3001):
             x = x - eta * (problem.gram @ x - problem.moment - error)
             met = problem.loss(x) <= TARGETS * problem.loss_zero
@@ -80,7 +83,12 @@ def test_frozen_fixed_level_is_the_literal_descent(problem):
 
 def test_frozen_telescope_is_the_literal_descent(problem):
     p = probabilities(problem.biases(LADDER, steps=(0,))[0], 3.0, 2.0)
-    eta, x, flops, cost = 1 / (4 * problem.smoothness(16)), np.zeros(16), np.full(3, np.inf), 0.0
+    eta, x, flops, cost = (
+        1 / (4 * problem.smoothness(16)),
+        np.zeros(16),
+        np.full(3, np.inf),
+        0.0,
+    )
     total = np.zeros(16)
     for t, row in enumerate(next(coins(6, (9, 0), p))):
         weight = np.repeat(row / p, np.diff((0, *LADDER)))

@@ -55,7 +55,12 @@ def loss(y):
 
 
 if __name__ == "__main__":
-    path, out, steps, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+    path, out, steps, seconds = (
+        sys.argv[1],
+        sys.argv[2],
+        int(sys.argv[3]),
+        float(sys.argv[4]),
+    )
     checkpoint.EVERY, checkpoint.SPACING = seconds, 0
     result = run(steps, checkpoint=path)
     with open(out, "wb") as file:

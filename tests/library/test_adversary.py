@@ -32,7 +32,9 @@ def points(d0, count=5, seed=0):
 @given(instances())
 def test_it_belongs_to_its_class(instance):
     *pair, problem = instance
-    d0, beta, mu, gamma, c = (problem[name] for name in ("d0", "beta", "mu", "gamma", "c"))
+    d0, beta, mu, gamma, c = (
+        problem[name] for name in ("d0", "beta", "mu", "gamma", "c")
+    )
     for a in pair:
         for k in a.levels:
             assert a.cost(k) == pytest.approx((c * 2.0**k) ** gamma)
@@ -50,7 +52,9 @@ def test_it_belongs_to_its_class(instance):
 
 @settings(max_examples=60, deadline=None)
 @given(instances())
-def test_the_copies_agree_to_the_bit_below_the_blind_level_and_no_point_serves_both(instance):
+def test_the_copies_agree_to_the_bit_below_the_blind_level_and_no_point_serves_both(
+    instance,
+):
     a, b, problem = instance
     assert (b.blind_below, b.levels) == (a.blind_below, a.levels)
     assert a.levels[0] < a.blind_below < a.levels[-1]
@@ -94,7 +98,9 @@ def test_the_meter_charges_every_query_and_nothing_else():
     a = Adversary(0.01, 1.0, 1.0, 2.0, 1.0)
     k = a.blind_below
     a.loss(a.start), a.gradient(a.start), a.point(a.start), a.cost(k)
-    with pytest.raises(LevelError, match=r"^points have shape \(3,\); got \(7,\): use .start"):
+    with pytest.raises(
+        LevelError, match=r"^points have shape \(3,\); got \(7,\): use .start"
+    ):
         a.value(k, np.zeros(7))
     with pytest.raises(LevelError, match="is not one of"):
         a.value(k + 99, a.start)
@@ -105,7 +111,9 @@ def test_the_meter_charges_every_query_and_nothing_else():
     a.reset()
     telescope = Telescope.for_accuracy(a, delta=a.delta / 8, sigma=2 * a.delta, gamma=2.0)
     rng = np.random.default_rng(0)
-    assert sum(telescope.draw(a.start, rng).cost for _ in range(50)) == pytest.approx(a.spent)
+    assert sum(telescope.draw(a.start, rng).cost for _ in range(50)) == pytest.approx(
+        a.spent
+    )
 
 
 def test_a_copy_is_the_same_shop_with_its_own_meter():

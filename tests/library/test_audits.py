@@ -16,12 +16,16 @@ from mlgd.examples import biased
 @pytest.mark.parametrize("reference", [gradient, None], ids=["reference", "finest"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_audit_reads_the_rate_and_names_the_regime(name, reference, rate):
-    report = audit(FAMILIES[name](gradient, rate, 0.5, range(2, 14)), POINTS, reference=reference)
+    report = audit(
+        FAMILIES[name](gradient, rate, 0.5, range(2, 14)), POINTS, reference=reference
+    )
     assert abs(report.gamma / rate - 1) < 0.02
     assert report.regime == ("MC" if rate == 2 else "HTMC" if rate > 2 else "ETMC")
     assert report.r2 > 0.99
     assert report.gamma_range[0] <= rate <= report.gamma_range[1]
-    if reference is not None:  # bias 2^-k x at price (c 2^k)^gamma: the law's c is c x, at most c
+    if (
+        reference is not None
+    ):  # bias 2^-k x at price (c 2^k)^gamma: the law's c is c x, at most c
         assert 0.2 < report.c <= 0.52
         assert 0.5 < (report.c / report.bias[-1]) ** rate / report.price[-1] < 2
 
@@ -59,15 +63,22 @@ def test_a_plateau_is_recognised_and_left_out():
     report = audit(h, [np.ones(2)], reference=lambda y: 0.0 * y)
     assert abs(report.gamma / 2 - 1) < 0.05
     assert report.used[0] >= 2
-    assert warned(report, "do not follow the law of the finer ones and are left out of the fit")
-    for bits, first in ((1.42, 0), (1.56, 1)):  # off the line of four, three times Student's bound
+    assert warned(
+        report, "do not follow the law of the finer ones and are left out of the fit"
+    )
+    for bits, first in (
+        (1.42, 0),
+        (1.56, 1),
+    ):  # off the line of four, three times Student's bound
         off = made([2.0**bits, *HALVES[1:5]], PRICES[:5])
         assert audit(off, [np.ones(2)], lambda y: 0.0 * y).used[0] == first
 
 
 def test_what_drowns_in_rounding_is_left_out():
     """Of a gradient of norm 1.4e6 an error of 1.4e-7, 1e-13 of it, is still read."""
-    h = made([2.0**-k for k in range(30)], [8.0**k for k in range(30)], lambda y: 0 * y + 1e6)
+    h = made(
+        [2.0**-k for k in range(30)], [8.0**k for k in range(30)], lambda y: 0 * y + 1e6
+    )
     report = audit(h, [np.ones(2)], reference=lambda y: 0 * y + 1e6)
     assert report.used == list(range(23))
     assert report.gamma == pytest.approx(3, rel=1e-3)
@@ -115,7 +126,9 @@ def test_levels_that_do_not_improve_are_looked_for_where_it_means_something():
 
 
 def test_the_report_is_a_table():
-    report = audit(biased(gradient, 3.0, 0.5, range(2, 8)), POINTS[:2], reference=gradient)
+    report = audit(
+        biased(gradient, 3.0, 0.5, range(2, 8)), POINTS[:2], reference=gradient
+    )
     text = str(report).splitlines()
     assert text[0].split() == ["level", "bias", "increment", "price", "used"]
     assert text[1].split()[0] == "2"
@@ -129,7 +142,9 @@ REGIMES |= {(2.01, 9.0): "HTMC", (0.1, 1.99): "ETMC"}
 
 @pytest.mark.parametrize("ends", REGIMES)
 def test_the_range_of_gamma_names_the_regime(ends):
-    report = replace(audit(biased(gradient, 2, 1, range(6)), POINTS[:1]), gamma_range=ends, r2=0.91)
+    report = replace(
+        audit(biased(gradient, 2, 1, range(6)), POINTS[:1]), gamma_range=ends, r2=0.91
+    )
     assert report.regime == REGIMES[ends]
     assert replace(report, r2=0.89).regime == "unknown"
 
@@ -168,7 +183,9 @@ def test_the_unit_of_the_gradient_is_free(unit):
 
 @pytest.mark.filterwarnings("error")
 def test_too_few_levels_say_so():
-    report = audit(biased(gradient, 3.0, 0.5, range(2, 4)), POINTS[:2], reference=gradient)
+    report = audit(
+        biased(gradient, 3.0, 0.5, range(2, 4)), POINTS[:2], reference=gradient
+    )
     assert warned(report, "no line carries the fit")
     assert report.regime == "unknown"
     three = audit(biased(gradient, 3.0, 0.5, range(2, 5)), POINTS[:2], reference=gradient)
@@ -198,7 +215,9 @@ def subset_means(rng, d, levels, nested, points):
             fresh /= 2.0**k
         error[k], size = fresh, 4**k
     index = {p.tobytes(): i for i, p in enumerate(points)}
-    return Hierarchy(lambda k, y: y + error[k][index[y.tobytes()]], lambda k: 4.0**k, levels)
+    return Hierarchy(
+        lambda k, y: y + error[k][index[y.tobytes()]], lambda k: 4.0**k, levels
+    )
 
 
 WIDE = pytest.param(300, range(7), marks=pytest.mark.slow)
@@ -206,18 +225,22 @@ WIDE = pytest.param(300, range(7), marks=pytest.mark.slow)
 
 @pytest.mark.parametrize("nested", [True, False], ids=["nested", "apart"])
 @pytest.mark.parametrize("reference", [lambda y: y, None], ids=["reference", "finest"])
-@pytest.mark.parametrize(("d", "levels"), [(3, range(6)), (20, range(5)), (20, range(9)), WIDE])
+@pytest.mark.parametrize(
+    ("d", "levels"), [(3, range(6)), (20, range(5)), (20, range(9)), WIDE]
+)
 def test_the_range_of_gamma_covers(d, levels, reference, nested):
     """At least 90 seeds of 100 cover 2, and a regime that is named is nearly always right."""
     rng = np.random.default_rng([7, d, len(levels), nested, reference is None])
     points = list(rng.standard_normal((3, d)))
     reports = [
-        audit(subset_means(rng, d, levels, nested, points), points, reference) for _ in range(100)
+        audit(subset_means(rng, d, levels, nested, points), points, reference)
+        for _ in range(100)
     ]
     assert sum(r.gamma_range[0] <= 2 <= r.gamma_range[1] for r in reports) >= 90
     assert sum(r.regime in ("ETMC", "HTMC") for r in reports) <= 10
     if d >= 20 and len(levels) > 6:
-        assert sum(r.regime == "MC" for r in reports) >= 90  # where the data carry it, it is said
+        # where the data carry it, it is said
+        assert sum(r.regime == "MC" for r in reports) >= 90
 
 
 @pytest.mark.parametrize("rate", [1.0, 3.0])
@@ -226,9 +249,13 @@ def test_noise_does_not_hide_a_rate_far_from_two(rate):
     named = []
     for _ in range(100):
         error = {k: rng.standard_normal(20) * 2.0**-k for k in range(8)}
-        h = Hierarchy(lambda k, y, error=error: y + error[k], lambda k: 2.0 ** (rate * k), range(8))
+        h = Hierarchy(
+            lambda k, y, error=error: y + error[k], lambda k: 2.0 ** (rate * k), range(8)
+        )
         report = audit(h, [np.ones(20)], reference=lambda y: y)
-        named.append((report.gamma_range[0] <= rate <= report.gamma_range[1], report.regime))
+        named.append(
+            (report.gamma_range[0] <= rate <= report.gamma_range[1], report.regime)
+        )
     assert sum(covered for covered, _ in named) >= 93
     assert sum(name == ("HTMC" if rate > 2 else "ETMC") for _, name in named) >= 95
 
@@ -256,11 +283,15 @@ def test_the_range_covers_on_nested_subsets_of_data(d):
 @pytest.mark.parametrize("reference", [lambda y: y, None], ids=["reference", "finest"])
 def test_a_line_that_bends_is_not_believed(reference):
     """Errors 2^-k (1 + 3 * 2^-k) at price 8^k: gamma is 3 in the end, and 1.5 to begin with."""
-    h = Hierarchy(lambda k, y: y + 2.0**-k * (1 + 3 * 2.0**-k), lambda k: 8.0**k, range(8))
+    h = Hierarchy(
+        lambda k, y: y + 2.0**-k * (1 + 3 * 2.0**-k), lambda k: 8.0**k, range(8)
+    )
     report = audit(h, [np.ones(3)], reference)
     assert report.gamma_range[0] <= 3 <= report.gamma_range[1]
     assert report.regime in ("unknown", "HTMC")
-    mild = Hierarchy(lambda k, y: y + 2.0**-k * (1 + 0.3 * 2.0**-k), lambda k: 8.0**k, range(8))
+    mild = Hierarchy(
+        lambda k, y: y + 2.0**-k * (1 + 0.3 * 2.0**-k), lambda k: 8.0**k, range(8)
+    )
     report = audit(mild, [np.ones(3)], reference)
     assert report.gamma_range[0] <= 3 <= report.gamma_range[1]
     assert report.regime == "HTMC"
@@ -289,7 +320,9 @@ def test_the_measured_accuracies_are_declared():
 
 
 def test_the_report_becomes_a_problem():
-    report = audit(biased(gradient, 3.0, 0.5, range(4, 10)), POINTS[:2], reference=gradient)
+    report = audit(
+        biased(gradient, 3.0, 0.5, range(4, 10)), POINTS[:2], reference=gradient
+    )
     problem = report.problem(beta=3.0, d0=2.0, mu=0.5)
     assert (problem.beta, problem.d0, problem.mu, problem.first) == (3.0, 2.0, 0.5, 4)
     assert problem.gamma == report.gamma
@@ -316,7 +349,9 @@ def test_constants_are_read_beside_a_border(border):
 
 def test_a_vector_is_one_point():
     seen = []
-    h = Hierarchy(lambda k, y: seen.append(y.shape) or y + 2.0**-k, lambda k: 8.0**k, range(3))
+    h = Hierarchy(
+        lambda k, y: seen.append(y.shape) or y + 2.0**-k, lambda k: 8.0**k, range(3)
+    )
     for given in (np.zeros(3), [0.0, 1.0, 2.0], [np.float64(0), 1, 2], np.zeros((1, 3))):
         assert len(audit(h, given).values[0]) == 1
     assert set(seen) == {(3,)}

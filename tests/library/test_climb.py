@@ -44,8 +44,15 @@ def test_families_are_solved_for_a_few_prices_of_the_best_in_hindsight(kind):
         losses.append(m.loss(run.y) / eps)
         prices.append(run.cost / hindsight(m, eps))
     assert np.mean(losses) <= 1
-    paid = {"vectors": 16.5193, "turned": 2.65614, "smooth": 2.69233}  # with and without AVX
-    assert np.mean(prices) == pytest.approx(paid.get(kind, 10), rel=1e-3 if kind in paid else 0.9)
+    # with and without AVX
+    paid = {
+        "vectors": 16.5193,
+        "turned": 2.65614,
+        "smooth": 2.69233,
+    }
+    assert np.mean(prices) == pytest.approx(
+        paid.get(kind, 10), rel=1e-3 if kind in paid else 0.9
+    )
 
 
 def test_a_radius_makes_flat_directions_cheap():
@@ -57,7 +64,8 @@ def test_a_radius_makes_flat_directions_cheap():
 
 
 def test_what_a_radius_hides_is_counted():
-    m = Member("smooth", 1e2, 3.0, 0, isotropic=True)  # 3.3 eps with a promise before it was judged
+    # 3.3 eps with a promise before it was judged
+    m = Member("smooth", 1e2, 3.0, 0, isotropic=True)
     run = minimize(m.hierarchy, m.start, eps=1e-2 / 256, radius=m.d0)
     assert m.loss(run.y) <= 1e-2 / 256
     assert run.estimate >= 0.5 * 1e-2 / 256
@@ -100,9 +108,13 @@ def test_it_does_not_return_a_point_that_is_judged_worse_than_the_start():
 
 
 def test_a_tighter_target_does_not_end_higher():
-    losses = [loss(minimize(H, ZERO, eps=eps).y) / eps for eps in (1e-1, 1e-2, 1e-3, 1e-4)]
+    losses = [
+        loss(minimize(H, ZERO, eps=eps).y) / eps for eps in (1e-1, 1e-2, 1e-3, 1e-4)
+    ]
     assert max(losses) <= 1
-    reached = [eps * ratio for eps, ratio in zip((1e-1, 1e-2, 1e-3, 1e-4), losses, strict=True)]
+    reached = [
+        eps * ratio for eps, ratio in zip((1e-1, 1e-2, 1e-3, 1e-4), losses, strict=True)
+    ]
     assert all(b <= 2 * a for a, b in pairwise(reached))
 
 
@@ -165,7 +177,9 @@ def test_three_levels_that_agree_are_promised():
 
 
 @pytest.mark.parametrize("share", [[1, 1 + 1e-6, 1 + 1e-5], [1, 0.999, 0.998]])
-def test_increments_that_do_not_fall_are_not_believed(share):  # three agree, and all are wrong
+def test_increments_that_do_not_fall_are_not_believed(
+    share,
+):  # three agree, and all are wrong
     share = [*share, 0.5, 0.1, 0.02, 4e-3, 8e-4]
     h = Hierarchy(lambda k, y: LAM * (y - 1) + share[k] * OFF[0], eight, range(8))
     run = minimize(h, ZERO, eps=1e-3)
@@ -185,10 +199,15 @@ def test_errors_as_large_as_the_gradient_at_every_point_are_averaged(start):
 
 
 @pytest.mark.parametrize("levels", [1, 2])
-def test_flat_directions_of_an_exact_level_are_seen(levels):  # by one run in ten they were not
+def test_flat_directions_of_an_exact_level_are_seen(
+    levels,
+):  # by one run in ten they were not
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        lam, at, off = 10 ** -(rng.uniform(0, 4, 2) ** [0, 1]), *rng.standard_normal((2, 2))
+        lam, at, off = (
+            10 ** -(rng.uniform(0, 4, 2) ** [0, 1]),
+            *rng.standard_normal((2, 2)),
+        )
         one = lambda k, y, a=lam, m=at, b=off: a * (y - m) + (levels - 1 - k) * b / 9  # noqa: E731
         h = Hierarchy(one, eight, range(levels), exact=True)
         eps = float(lam @ at**2) * 10 ** -rng.uniform(1, 5)
@@ -203,14 +222,17 @@ def test_without_eps_it_goes_as_far_as_the_money():
         assert run.status == "budget"
         assert 0.01 * money < run.cost <= money
         assert run.promise == "none"
-    assert minimize(H.only(range(5)), ZERO, max_cost=1e9).nfev < 400  # nor on into rounding
+    # nor on into rounding
+    assert minimize(H.only(range(5)), ZERO, max_cost=1e9).nfev < 400
 
 
 def test_a_level_without_values_nearby_judges_nothing():
     lam, off = np.geomspace(1e-2, 1, 5), np.random.default_rng(0).normal(size=5) / 5**0.5
 
     def walled(k, y):  # 2.8 eps with a promise "by pairs"
-        return y * np.nan if k < 2 and y[-1] > 0.95 else lam * (y - 1) + 0.05 * 2.0**-k * off
+        return (
+            y * np.nan if k < 2 and y[-1] > 0.95 else lam * (y - 1) + 0.05 * 2.0**-k * off
+        )
 
     run = minimize(Hierarchy(walled, eight, range(7)), np.zeros(5), eps=1e-2)
     assert lam @ (run.y - 1) ** 2 / 2 <= 1e-2
@@ -257,7 +279,9 @@ def walled(k, y):
 
 
 @pytest.mark.parametrize("evaluate", [walled, lambda k, y: y - 1 + 2.0**-k])
-def test_it_goes_back_into_a_domain_and_on_where_what_is_left_adds_up_with_errors(evaluate):
+def test_it_goes_back_into_a_domain_and_on_where_what_is_left_adds_up_with_errors(
+    evaluate,
+):
     run = minimize(Hierarchy(evaluate, lambda k: 4.0**k, range(6)), np.zeros(3), eps=0.01)
     assert run.success
     assert ((run.y - 1) ** 2).sum() / 2 <= 0.01
@@ -270,11 +294,15 @@ def test_the_finest_level_is_minimized_before_eps_is_missed():
 
 def curved(k, y):  # an integral by 8^k cells beside a quadratic
     t = np.arange(2**k) / 2**k
-    return np.array([1.0, 0.1]) * y - np.exp(-(t[:, None, None] + t[:, None] + t) / 3).mean()
+    return (
+        np.array([1.0, 0.1]) * y - np.exp(-(t[:, None, None] + t[:, None] + t) / 3).mean()
+    )
 
 
 def value(y):
-    return float(np.array([1.0, 0.1]) @ y**2) / 2 - (3 * (1 - np.exp(-1 / 3))) ** 3 * float(y.sum())
+    return float(np.array([1.0, 0.1]) @ y**2) / 2 - (
+        3 * (1 - np.exp(-1 / 3))
+    ) ** 3 * float(y.sum())
 
 
 def test_what_ends_a_run_before_a_move_is_judged_leaves_the_point_reached():
@@ -283,8 +311,12 @@ def test_what_ends_a_run_before_a_move_is_judged_leaves_the_point_reached():
             raise MemoryError
         return curved(k, y)
 
-    whole = minimize(Hierarchy(curved, eight, range(1, 4)), np.zeros(2), eps=1e-3, loss=value)
-    run = minimize(Hierarchy(broken, eight, range(1, 7)), np.zeros(2), eps=1e-3, loss=value)
+    whole = minimize(
+        Hierarchy(curved, eight, range(1, 4)), np.zeros(2), eps=1e-3, loss=value
+    )
+    run = minimize(
+        Hierarchy(broken, eight, range(1, 7)), np.zeros(2), eps=1e-3, loss=value
+    )
     assert run.status == "failed"
     assert value(run.y) <= whole.fun + 0.05
     for budget in range(10_000, 12_000, 50):
@@ -313,13 +345,17 @@ def test_a_point_far_outside_the_radius_is_never_done():
 
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 def test_levels_that_agree_to_the_last_bit_end_the_run(tilt):
-    h = Hierarchy(lambda k, y: (y - 3) * (1 + tilt * 2.0**-k), lambda k: 8.0**k, range(1, 5))
+    h = Hierarchy(
+        lambda k, y: (y - 3) * (1 + tilt * 2.0**-k), lambda k: 8.0**k, range(1, 5)
+    )
     run = minimize(h, np.zeros(1), eps=1e-3, max_cost=1e6)
     assert (run.status, run.promise, run.y.tolist()) == ("ended", "none", [3.0])
 
 
 def test_pairs_of_a_level_that_is_far_too_steep_do_not_end_a_run():
-    y, _ = advance(lambda z: z - 1, ZERO, ZERO - 1, Curvature([Pair(ZERO + 1, ZERO + 1e6, 3e7)]))
+    y, _ = advance(
+        lambda z: z - 1, ZERO, ZERO - 1, Curvature([Pair(ZERO + 1, ZERO + 1e6, 3e7)])
+    )
     assert np.linalg.norm(y - 1) < np.linalg.norm(ZERO - 1)
 
 
@@ -337,7 +373,19 @@ def test_an_exact_level_is_minimized_to_the_end():
 
 
 def test_an_increment_that_is_small_by_luck_is_not_believed():
-    share = [1, 0.5, 0.25, 0.2, 0.08, 0.02, 0.005, 0.00125]  # 0.25 to 0.2: 28 eps above were "done"
-    h = Hierarchy(lambda k, y: LAM * (y - 1) + share[k] * OFF[0], lambda k: 2.0**k, range(8))
+    # 0.25 to 0.2: 28 eps above were "done"
+    share = [
+        1,
+        0.5,
+        0.25,
+        0.2,
+        0.08,
+        0.02,
+        0.005,
+        0.00125,
+    ]
+    h = Hierarchy(
+        lambda k, y: LAM * (y - 1) + share[k] * OFF[0], lambda k: 2.0**k, range(8)
+    )
     for eps in (1.2e-2, 8e-3):
         assert loss(minimize(h, ZERO, eps=eps).y) <= eps

@@ -44,7 +44,8 @@ class Case:
 
 
 def quadratic():
-    flat = np.array([1.0, 0.5, 0.1, 0.0])  # one direction without curvature: convex, not strongly
+    # one direction without curvature: convex, not strongly
+    flat = np.array([1.0, 0.5, 0.1, 0.0])
     value = lambda y: 0.5 * np.sum(flat * (y - CENTRE) ** 2)  # noqa: E731
     return Case(value, lambda y: flat * (y - CENTRE), 1.0)
 
@@ -56,7 +57,9 @@ def logistic():
         s = MATRIX @ y
         return np.sum(np.logaddexp(0.0, s) - frequencies * s)
 
-    return Case(value, lambda y: MATRIX.T @ (1 / (1 + np.exp(-MATRIX @ y)) - frequencies), 0.25)
+    return Case(
+        value, lambda y: MATRIX.T @ (1 / (1 + np.exp(-MATRIX @ y)) - frequencies), 0.25
+    )
 
 
 LOSSES = {f.__name__: f for f in (quadratic, logistic)}
@@ -148,7 +151,11 @@ def test_the_same_seed_is_bit_identical_on_every_executor(method):
 
 
 def test_rng_is_anything_default_rng_accepts():
-    assert one_run(7) == one_run(np.random.default_rng(7)) == one_run(np.random.SeedSequence(7))
+    assert (
+        one_run(7)
+        == one_run(np.random.default_rng(7))
+        == one_run(np.random.SeedSequence(7))
+    )
 
 
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled"])
@@ -169,7 +176,9 @@ def test_a_stopped_run_is_the_beginning_of_a_longer_one(method):
     assert (part.cost, part.cost_by_level) == (there.cost, there.cost_by_level)
     n = int((part.trace.step < half).sum())
     for column in ("step", "cost", "loss"):
-        assert np.array_equal(getattr(part.trace, column)[:n], getattr(whole.trace, column)[:n])
+        assert np.array_equal(
+            getattr(part.trace, column)[:n], getattr(whole.trace, column)[:n]
+        )
 
 
 def test_callback_sees_the_whole_state_and_cannot_disturb_the_run():
@@ -226,7 +235,9 @@ def test_divergence_returns_the_start_and_says_so(method, with_loss):
 @pytest.mark.parametrize("method", ["fixed", "accelerated"])
 @pytest.mark.parametrize("fault", [np.full(4, np.nan), np.zeros(5), ZeroDivisionError])
 @pytest.mark.parametrize("calls", [1, 2, 500])
-def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, fault, calls):
+def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(
+    method, fault, calls
+):
     case, p, h = setting(method)
     p = replace(p, stages=(replace(p.stages[0], steps=1003, sigma=0.0),))
     seen, level = [], h.level_for(p.stages[0].delta)
@@ -239,7 +250,11 @@ def test_a_level_that_fails_is_named_with_its_step_and_nothing_is_lost(method, f
     assert isinstance(r.error.__cause__, ZeroDivisionError) == isinstance(fault, type)
     assert np.array_equal(r.y, seen[calls - 1].output)
     assert r.fun == case.excess(r.y)
-    assert (r.nfev, r.cost) == (calls + 1, h.cost(level) * (calls + 1))  # what failed was paid for
+    # what failed was paid for
+    assert (r.nfev, r.cost) == (
+        calls + 1,
+        h.cost(level) * (calls + 1),
+    )
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
@@ -336,13 +351,17 @@ def test_a_promise_is_said_only_if_it_was_made():
 def test_levels_seen_to_break_their_accuracies_void_the_promise(caplog):
     _, p, h = setting()
     drawn = max(k for k, n in p.run(h, START, rng=0).evaluations.items() if n > 3)
-    flipped = replace(h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y))
+    flipped = replace(
+        h, evaluate=lambda k, y: (-1 if k == drawn else 1) * h.evaluate(k, y)
+    )
     for broken in (flipped, replace(h, accuracy=lambda k: 2.0**-k / 8)):
         caplog.clear()
         r = p.run(broken, START, rng=0)
         assert r.promise == "none"
         assert "mean loss" not in r.message
-        assert r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
+        assert (
+            r.status != "done" or "nothing is promised; audit the hierarchy" in r.message
+        )
         assert "where their accuracies allow" in caplog.text
 
 
@@ -351,11 +370,17 @@ def test_a_plan_made_on_a_report_rests_on_measured_accuracies_and_not_on_assumed
     case = quadratic().with_ridge(0.25)
     off = along(START - CENTRE, np.zeros_like, 3.0, 8 * C, range(1, 12))
     h = Hierarchy(
-        lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y), off.cost, off.levels, dyadic
+        lambda k, y: case.gradient(y) + 8 * off.evaluate(k, y),
+        off.cost,
+        off.levels,
+        dyadic,
     )
     report = audit(h, [START, CENTRE, (START + CENTRE) / 2], reference=case.gradient)
     measured = plan(report.problem(beta=case.beta, d0=1.0, mu=0.25), 0.05, on=report)
-    for p, promise in ((measured, "estimate"), (replace(measured, accuracies=None), "none")):
+    for p, promise in (
+        (measured, "estimate"),
+        (replace(measured, accuracies=None), "none"),
+    ):
         assert {p.run(h, START, rng=seed).promise for seed in range(5)} == {promise}
 
 
@@ -368,7 +393,9 @@ def test_a_tail_average_is_the_mean_of_the_last_points_reached(window):
     p = replace(p, growth=1.0, window=window, stages=(replace(p.stages[0], steps=40),))
     seen = []
     r = p.run(h, START, rng=0, callback=seen.append)
-    assert np.allclose(r.y, np.mean([s.y for s in seen[-window:]], axis=0), rtol=1e-13, atol=0)
+    assert np.allclose(
+        r.y, np.mean([s.y for s in seen[-window:]], axis=0), rtol=1e-13, atol=0
+    )
     assert all(np.array_equal(s.output, s.y) for s in seen[: 40 - window])
 
 
@@ -377,7 +404,9 @@ def test_weighted_averages_are_of_the_points_where_gradients_were_taken():
     points = [START]
     r = p.run(h, START, rng=0, callback=lambda s: points.append(s.y))
     weights = p.growth ** np.arange(p.steps)
-    assert np.allclose(r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0)
+    assert np.allclose(
+        r.y, weights @ np.array(points[:-1]) / weights.sum(), rtol=1e-10, atol=0
+    )
 
 
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
@@ -410,7 +439,9 @@ def test_the_bill_counts_every_evaluation_and_nothing_else(method):
 @pytest.mark.parametrize("method", ["multilevel", "accelerated"])
 def test_a_point_may_have_any_number_of_axes(method, tmp_path):
     _, p, flat = setting(method)
-    square = replace(flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2))
+    square = replace(
+        flat, evaluate=lambda k, y: flat.evaluate(k, y.reshape(4)).reshape(2, 2)
+    )
     start, path = START.reshape(2, 2), tmp_path / "a"
     p.run(square, start, rng=3, callback=lambda s: s.step == 2, checkpoint=path)
     there = p.run(square, start, rng=3, checkpoint=path)
@@ -433,7 +464,10 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
     assert f"price  {r.cost:.4g} for {r.nfev} evaluations, {r.nit} steps" in repr(r)
     k = h.level_for(p.delta)
     assert f"level {k}  {r.cost_by_level[k]:.4g} for {r.evaluations[k]} (" in repr(r)
-    more = {"cost_by_purpose": {"steps": 1.0, "curvature": 2.5}, "decisions": ("a", "b", "c", "d")}
+    more = {
+        "cost_by_purpose": {"steps": 1.0, "curvature": 2.5},
+        "decisions": ("a", "b", "c", "d"),
+    }
     told = repr(replace(r, **more))
     assert repr(r).splitlines()[-1].split(", ")[0].split() == ["y", "shape", "(4,)"]
     assert ("for steps" in repr(r), "for curvature  2.5" in told) == (False, True)
@@ -447,7 +481,9 @@ def test_a_result_answers_to_scipys_names_and_is_worth_reading():
 # --- what is refused ---
 
 
-@pytest.mark.parametrize("value", [np.zeros(3), np.full(4, np.nan), None, (1.0, np.zeros(4))])
+@pytest.mark.parametrize(
+    "value", [np.zeros(3), np.full(4, np.nan), None, (1.0, np.zeros(4))]
+)
 def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
     _, p, h = setting()
     broken = replace(h, evaluate=lambda k, y: value)
@@ -458,6 +494,8 @@ def test_a_start_that_the_first_level_can_not_take_is_refused_at_once(value):
 
 
 def test_a_start_far_from_zero_is_no_divergence():
-    h = Hierarchy(lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8), dyadic)
+    h = Hierarchy(
+        lambda k, y: y - 1e9 + 2.0**-k / 2, lambda k: 8.0**k, range(1, 8), dyadic
+    )
     chosen = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25)
     assert chosen.run(h, np.full(2, 1e9 + 1), rng=0).status == "done"

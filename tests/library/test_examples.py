@@ -50,8 +50,12 @@ def test_the_heat_source_keeps_its_declared_errors_and_halves_them():
     heat = HeatSource(range(3, 9))
     h = heat.hierarchy
     for k in h.levels:
-        error = {i: h.evaluate(k, e) - heat.gradient(e) for i, e in enumerate(np.eye(17, 16))}
-        slope = np.array([error[i] - error[16] for i in range(16)]).T  # affine; the last is at zero
+        error = {
+            i: h.evaluate(k, e) - heat.gradient(e) for i, e in enumerate(np.eye(17, 16))
+        }
+        slope = np.array(
+            [error[i] - error[16] for i in range(16)]
+        ).T  # affine; the last is at zero
         away = 2 * heat.d0 * np.linalg.svd(slope)[2][0]  # where it grows fastest
         ends = heat.minimizer + away, heat.minimizer - away
         worst = max(np.linalg.norm(h.evaluate(k, q) - heat.gradient(q)) for q in ends)
@@ -59,7 +63,12 @@ def test_the_heat_source_keeps_its_declared_errors_and_halves_them():
     ratios = [heat.errors[k + 1] / heat.errors[k] for k in h.levels[:-1]]
     assert 0.49 < min(ratios) < max(ratios) < 0.56
     assert np.abs(heat.gradient(heat.minimizer)).max() < 1e-15
-    assert heat.loss(heat.minimizer) == 0 < 100 * heat.eps == pytest.approx(heat.loss(heat.start))
+    assert (
+        heat.loss(heat.minimizer)
+        == 0
+        < 100 * heat.eps
+        == pytest.approx(heat.loss(heat.start))
+    )
     assert heat.problem.gamma == 3
     laws = [h.cost(k) - (heat.problem.c / heat.errors[k]) ** 3 for k in h.levels]
     assert max(laws) == pytest.approx(0, abs=1e-6 * h.cost(h.levels[-1]))
@@ -85,4 +94,6 @@ def test_the_heat_source_is_what_an_implicit_euler_solver_with_its_adjoint_compu
         forward.append(np.concatenate(readings))
     forward = np.array(forward).T
     expected = forward.T @ (forward @ q - heat.data) + heat.ALPHA * q
-    np.testing.assert_allclose(heat.hierarchy.evaluate(k, q), expected, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(
+        heat.hierarchy.evaluate(k, q), expected, rtol=1e-9, atol=1e-14
+    )

@@ -87,7 +87,9 @@ def test_an_exception_of_the_levels_own_ends_the_run_at_once_and_is_told(error, 
     assert run.cost == f.paid
 
 
-@pytest.mark.parametrize("fault", [np.full(D, np.nan), np.full(D, np.inf), OutOfDomain("too far")])
+@pytest.mark.parametrize(
+    "fault", [np.full(D, np.nan), np.full(D, np.inf), OutOfDomain("too far")]
+)
 def test_a_point_outside_of_the_domain_shortens_a_step_and_is_named(fault):
     f = Counted(fault, lambda calls, k, y: y[0] > 1.5)
     run = minimize(ladder(f), ZERO, eps=1e-3)
@@ -116,7 +118,9 @@ def by_plan(h, **options):
 
 @pytest.mark.parametrize("where", ["callback", "loss"])
 @pytest.mark.parametrize("planned", [True, False])
-def test_an_error_of_a_callback_or_a_loss_is_raised_also_if_it_is_a_levels(where, planned):
+def test_an_error_of_a_callback_or_a_loss_is_raised_also_if_it_is_a_levels(
+    where, planned
+):
     h = ladder(level, accuracy=dyadic)
     own = {where: lambda seen: h.value(99, ZERO)}
     with pytest.raises(LevelError, match="level 99 is not one of 0") as caught:
@@ -136,8 +140,13 @@ FAR = Hierarchy(lambda k, y: y + 4 + 2.0**-k, price, range(12))  # the truth is 
 @pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated"])
 def test_a_plan_on_levels_that_declare_nothing_is_refused(levels, method):
     h = Hierarchy(FAR.evaluate, lambda k: float(k + 1), levels)
-    for ask in (lambda: plan(PROBLEM, 0.1, method, on=h), lambda: compare(PROBLEM, 0.1, on=h)):
-        with pytest.raises(ValueError, match=r"no accuracy was declared .*give accuracy="):
+    for ask in (
+        lambda: plan(PROBLEM, 0.1, method, on=h),
+        lambda: compare(PROBLEM, 0.1, on=h),
+    ):
+        with pytest.raises(
+            ValueError, match=r"no accuracy was declared .*give accuracy="
+        ):
             ask()
     with pytest.raises(ValueError, match="no accuracy was declared"):
         plan(PROBLEM, 0.1, method).run(h, ZERO)
@@ -175,7 +184,9 @@ HAND_MADE = {
 
 @pytest.mark.parametrize("lacks", HAND_MADE)
 def test_a_plan_made_by_hand_that_lacks_something_is_refused(lacks):
-    with pytest.raises(ValueError, match=f"this plan lacks .*{lacks}.*: make plans by mlgd.plan"):
+    with pytest.raises(
+        ValueError, match=f"this plan lacks .*{lacks}.*: make plans by mlgd.plan"
+    ):
         Plan(**HAND_MADE[lacks]).run(ladder(level, accuracy=dyadic), ZERO)
 
 
@@ -185,10 +196,16 @@ def test_a_plan_made_by_hand_that_lacks_something_is_refused(lacks):
 def test_the_bill_is_what_was_paid_over_budgets_and_resumptions(tmp_path):
     f, whole = Counted(), minimize(ladder(level), ZERO, eps=1e-3)
     for limit in (20, 300, 8e3, 8.1e3, 3e4, 1e5, 1e6):
-        run = minimize(ladder(f), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=limit)
+        run = minimize(
+            ladder(f), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=limit
+        )
         assert run.cost == f.paid <= limit
         assert run.nfev == f.calls
-        assert sum(run.cost_by_level.values()) == sum(run.cost_by_purpose.values()) == run.cost
+        assert (
+            sum(run.cost_by_level.values())
+            == sum(run.cost_by_purpose.values())
+            == run.cost
+        )
     assert run.status == "done"
     assert np.array_equal(run.y, whole.y)
     assert run.cost - run.cost_by_purpose["again"] == whole.cost
@@ -222,8 +239,12 @@ def minimize_or_run(planned, evaluate, **options):
 
 
 def test_a_budget_that_does_not_pay_for_the_comparison_ends_a_resumed_run(tmp_path):
-    first = minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=300)
-    again = minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=first.cost)
+    first = minimize(
+        ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=300
+    )
+    again = minimize(
+        ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a", max_cost=first.cost
+    )
     assert (again.status, again.cost) == ("budget", first.cost)
 
 
@@ -263,7 +284,9 @@ def test_a_warning_of_a_checkpoint_points_at_the_line_that_asked(tmp_path, monke
 def test_a_point_that_the_loss_says_is_worse_is_not_returned():
     """Every level misleads in the same way: gradients alone can't see it, the loss can."""
     h = Hierarchy(
-        lambda k, y: -CURVATURE * (y - 1) + (y - 5) * 3 + 2.0**-k * OFF[k], price, range(6)
+        lambda k, y: -CURVATURE * (y - 1) + (y - 5) * 3 + 2.0**-k * OFF[k],
+        price,
+        range(6),
     )
     loss = lambda y: float(CURVATURE @ (y - 1) ** 2) / 2  # noqa: E731
     run = minimize(h, ZERO, eps=1e-3, loss=loss)
@@ -274,7 +297,9 @@ def test_a_point_that_the_loss_says_is_worse_is_not_returned():
     assert "at the start, which is y" in run.message
 
 
-@pytest.mark.parametrize("ending", [{"max_cost": 300}, {"callback": lambda seen: seen.step == 4}])
+@pytest.mark.parametrize(
+    "ending", [{"max_cost": 300}, {"callback": lambda seen: seen.step == 4}]
+)
 def test_nor_when_something_ended_the_run_early(ending):
     h = Hierarchy(lambda k, y: 5 - y + 2.0**-k * OFF[k], price, range(6))
     run = minimize(h, ZERO, eps=1e-3, loss=lambda y: -float(y.sum()), **ending)
@@ -331,7 +356,9 @@ def test_a_price_that_was_not_listed_is_a_level_error():
 
 def test_a_flat_loss_far_away_does_not_run_to_the_end_of_floats():
     """log(1 + |y|^2) curves down away from zero: iterates ran to 1e154."""
-    h = Hierarchy(lambda k, y: 2 * y / (1 + y @ y) + 1e-3 * 2.0**-k * OFF[k], price, range(8))
+    h = Hierarchy(
+        lambda k, y: 2 * y / (1 + y @ y) + 1e-3 * 2.0**-k * OFF[k], price, range(8)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run = minimize(h, ZERO + 100, eps=1e-3)
@@ -359,7 +386,9 @@ def test_bfloat16_is_read():
 def test_rosenbrock_stays_downhill():
     from scipy.optimize import rosen_der
 
-    h = Hierarchy(lambda k, y: rosen_der(y) * (1 + 2.0**-k / 9), price, range(5), exact=True)
+    h = Hierarchy(
+        lambda k, y: rosen_der(y) * (1 + 2.0**-k / 9), price, range(5), exact=True
+    )
     run = minimize(h, np.array([-1.2, 1.0]), eps=1e-6, loss=rosen)
     assert run.fun <= rosen(np.array([-1.2, 1.0]))
 

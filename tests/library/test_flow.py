@@ -32,7 +32,9 @@ RATES = {0: 6.0, 1: 2.0, 2: 1.0}
 def steady(weight):
     """The constant rates as a schedule, its average weighted by e^(weight t)."""
     column = np.array([*RATES.values()])[:, None]
-    return Schedule(lambda t: np.repeat(column, np.size(t), axis=1), tuple(RATES), weight=weight)
+    return Schedule(
+        lambda t: np.repeat(column, np.size(t), axis=1), tuple(RATES), weight=weight
+    )
 
 
 def exact_moments(horizon, steps=500):
@@ -69,7 +71,8 @@ def test_mean_and_second_moment_are_those_of_the_generator():
     first, second = exact_moments(1.5)
     assert near(y, first)
     assert near(y**2, second)
-    assert not near(y**2, first**2)  # it is random: not the second moment of the mean path
+    # it is random: not the second moment of the mean path
+    assert not near(y**2, first**2)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.3, 40.0])
@@ -79,10 +82,14 @@ def test_the_average_is_exact_between_events(monkeypatch, weight):
     monkeypatch.setattr(Schedule, "events", lambda *_: iter(events))
     result = flow(AFFINE, [1.0], steady(weight), 2.0, 0)
     plain = flow(AFFINE, [1.0], RATES, 2.0, 0)
-    assert (plain.y[0] == result.y[0]) == (not weight)  # constant rates are averaged evenly
+    # constant rates are averaged evenly
+    assert (plain.y[0] == result.y[0]) == (not weight)
     path = [1.0]
     for i in which:
-        slope, offset = SLOPES[i] - SLOPES.get(i - 1, 0), OFFSETS[i] - OFFSETS.get(i - 1, 0)
+        slope, offset = (
+            SLOPES[i] - SLOPES.get(i - 1, 0),
+            OFFSETS[i] - OFFSETS.get(i - 1, 0),
+        )
         path.append(path[-1] - (slope * path[-1] + offset) / RATES[i])
     ends = np.array([0.0, *times, 2.0])
     mass = np.diff(np.exp(weight * (ends - 2.0))) if weight else np.diff(ends)
@@ -112,10 +119,13 @@ def test_thinning_fires_a_poisson_number_of_times_with_the_integrated_rate():
     assert wave().integral([1, 0], 2.0) == pytest.approx(mean[0], rel=1e-13)
     assert wave().integral([0, 1], 2.0) == pytest.approx(mean[1], rel=1e-13)
     runs = [wave().events(2.0, np.random.default_rng([7, r])) for r in range(1500)]
-    first, second = np.array([np.bincount([i for _, i, _ in run], minlength=2) for run in runs]).T
+    first, second = np.array(
+        [np.bincount([i for _, i, _ in run], minlength=2) for run in runs]
+    ).T
     for counts, value in ((first, mean[0]), (second, mean[1])):
         assert near(counts, value)
-        assert near((counts - value) ** 2, value)  # a Poisson variable's variance is its mean
+        # a Poisson variable's variance is its mean
+        assert near((counts - value) ** 2, value)
         assert not near(counts, 1.05 * value)
     assert near((first - mean[0]) * (second - mean[1]), 0.0)
 
@@ -134,7 +144,9 @@ def test_thinning_places_events_by_the_rate(monkeypatch, block):
     for power, uniform in ((3, True), (2, False)):  # the rate is 5 t^2 on [0, 2]
         u = np.sort((np.array(times) / 2) ** power)
         distance = np.max(np.abs(u - (np.arange(n) + 0.5) / n)) * math.sqrt(n)
-        assert (distance < 2.7) == uniform  # Kolmogorov's tail at 2.7: below one in a million
+        assert (
+            distance < 2.7
+        ) == uniform  # Kolmogorov's tail at 2.7: below one in a million
 
 
 def test_price_agrees_with_its_expectation():
@@ -142,7 +154,10 @@ def test_price_agrees_with_its_expectation():
     h = Hierarchy(lambda k, y: np.zeros_like(y), prices, [2, 3, 5])
     schedule = Schedule(wave().rates, levels, breaks=(1.0,))
     results = [flow(h, [0.0], schedule, 2.0, [9, r]) for r in range(400)]
-    cost, expected = np.array([r.cost for r in results]), schedule.integral([1.0, 31.0], 2.0)
+    cost, expected = (
+        np.array([r.cost for r in results]),
+        schedule.integral([1.0, 31.0], 2.0),
+    )
     assert near(cost, expected)
     assert not near(cost, 1.1 * expected)
     assert near([r.steps for r in results], schedule.integral(np.ones(2), 2.0))
@@ -153,7 +168,9 @@ def test_price_agrees_with_its_expectation():
 
 
 def test_same_seed_same_run_and_a_longer_run_agrees():
-    one, two = (flow(AFFINE, [1.0], RATES, 50.0, 4, loss=lambda y: float(y @ y)) for _ in "ab")
+    one, two = (
+        flow(AFFINE, [1.0], RATES, 50.0, 4, loss=lambda y: float(y @ y)) for _ in "ab"
+    )
     assert one.y == two.y
     assert one.cost_by_level == two.cost_by_level
     np.testing.assert_array_equal(one.trace.loss, two.trace.loss)
@@ -192,19 +209,25 @@ def test_divergence_returns_the_start():
 @pytest.mark.parametrize("error", [ZeroDivisionError, np.full(3, np.nan)])
 def test_a_level_that_fails_keeps_the_average_so_far(number, error):
     h, start = Hierarchy(lambda k, y: 0.5 * y, lambda k: 1.0, [0]), np.ones(3)
-    result = flow(failing(h, number, error), start, [100.0], 20.0, 1, loss=lambda y: float(y @ y))
+    result = flow(
+        failing(h, number, error), start, [100.0], 20.0, 1, loss=lambda y: float(y @ y)
+    )
     assert (result.status, result.nit, result.nfev) == ("failed", number - 1, number)
     assert result.message.startswith(f"step {number}: ")
     assert "level 0" in result.message
     assert isinstance(result.error, LevelError)
     kept = flow(h, start, [100.0], 20.0, 1, max_cost=number - 1)
     np.testing.assert_array_equal(result.y, kept.y)
-    with pytest.raises(LevelError, match="level 0"):  # no gradient at the start is refused
+    with pytest.raises(
+        LevelError, match="level 0"
+    ):  # no gradient at the start is refused
         flow(failing(h, 1, error), start, [100.0], 20.0, 1)
 
 
 def test_a_failed_event_has_paid_for_both_of_its_levels():
     torn = Hierarchy(lambda k, y: y if k == 0 else y[:1], lambda k: 1.0, [0, 1])
     result = flow(torn, np.ones(2), [1.0, 1.0], 100.0, 1)
-    assert result.message.startswith(f"step {result.nit + 1}: level 1 returned shape (1,)")
+    assert result.message.startswith(
+        f"step {result.nit + 1}: level 1 returned shape (1,)"
+    )
     assert result.evaluations == {0: result.nit + 1, 1: 1}

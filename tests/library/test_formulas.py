@@ -9,12 +9,23 @@ from mlgd import formulas as F
 
 # --- values at one point, obtained another way: as a sum, a root or an integral ---
 
-C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = 0.7, 5.0, 0.2, 1.5, 0.003, 0.04, 0.0078125, 0.3, 2
+C, BETA, MU, D0, EPS, ETA, DELTA, SIGMA, FIRST = (
+    0.7,
+    5.0,
+    0.2,
+    1.5,
+    0.003,
+    0.04,
+    0.0078125,
+    0.3,
+    2,
+)
 STEPS, N, J, HORIZON, TIME = 50, 4, 1.7, 9.0, 4.0
 AT = {"c": C, "beta": BETA, "mu": MU, "d0": D0, "eps": EPS, "eta": ETA, "delta": DELTA}
 AT |= {"sigma": SIGMA, "first": FIRST, "T": STEPS, "n": N, "injection": J}
 AT |= {"horizon": HORIZON, "t": TIME, "total": 2.3}
-halves = sum(2.0 ** (-0.5 * k) for k in range(400))  # gamma = 3 and 1: neighbours differ by sqrt 2
+# gamma = 3 and 1: neighbours differ by sqrt 2
+halves = sum(2.0 ** (-0.5 * k) for k in range(400))
 cubes = sum(2.0 ** (-1.5 * k) for k in range(400))
 C3 = 9 * halves**2
 CALL3 = C3 * C**3 / (DELTA * SIGMA**2)
@@ -33,7 +44,10 @@ def run(steps, delta, sigma2):
 
 def backwards(s):
     """The schedule's price per unit of time, a time s before the end."""
-    delta, nu2 = math.sqrt(MU * EPS / 8) * math.exp(MU * s / 8), EPS / 4 * math.exp(MU * s / 4)
+    delta, nu2 = (
+        math.sqrt(MU * EPS / 8) * math.exp(MU * s / 8),
+        EPS / 4 * math.exp(MU * s / 4),
+    )
     return C3 * C**3 / (delta * nu2)
 
 
@@ -45,7 +59,11 @@ GROWN, BLOCK = sum(0.996 ** -(t + 1) for t in range(STEPS)), 160 / 9 * math.log(
 # numbers, and more of it is in test_plans
 VALUES = {
     "C_gamma": (F.C_GAMMA, 3, C3),
-    "C, harder": (F.SCALE["HTMC"], 3, 9 / SIGMA**2 * sum(2 ** (k / 2) for k in range(-400, 8))),
+    "C, harder": (
+        F.SCALE["HTMC"],
+        3,
+        9 / SIGMA**2 * sum(2 ** (k / 2) for k in range(-400, 8)),
+    ),
     "C, at": (F.SCALE["MC"], 2, 9 * 4 / 0.09),
     "C, easier": (F.SCALE["ETMC"], 1, (9 * halves / 0.09) ** 0.75),
     "a call, harder": (F.CALL["HTMC"], 3, CALL3),
@@ -63,8 +81,16 @@ VALUES = {
     "1(a), price": (F.UPPER_CONVEX, 3, run(*CONVEX)),
     "1(a), as executed": (F.LAMBDA_EXECUTED, 3, HARDER_A / (C * D0 / EPS) ** 3),
     "1(a), harder": (F.EXECUTED_CONVEX["HTMC"], 3, HARDER_A),
-    "1(a), at": (F.EXECUTED_CONVEX["MC"], 2, 4961.25 * (350 * math.log(math.e + 3750)) ** 2),
-    "1(a), easier": (F.EXECUTED_CONVEX["ETMC"], 1, 75000 * EASY * math.sqrt(294 * halves)),
+    "1(a), at": (
+        F.EXECUTED_CONVEX["MC"],
+        2,
+        4961.25 * (350 * math.log(math.e + 3750)) ** 2,
+    ),
+    "1(a), easier": (
+        F.EXECUTED_CONVEX["ETMC"],
+        1,
+        75000 * EASY * math.sqrt(294 * halves),
+    ),
     "fixed level": (F.FIXED_CONVEX, 3, 16 * 3750 * (C / CONVEX[1]) ** 3),
     "1(b), horizon": (F.STRONG_BUDGET["horizon"], 3, 0.9 * 0.992**50),
     "1(b), bias": (F.STRONG_BUDGET["bias"], 3, 0.03125 * 0.015**0.5),
@@ -72,7 +98,11 @@ VALUES = {
     "1(b), as executed": (F.LAMBDA_PRIME_EXECUTED, 3, HARDER_B),
     "1(b), steps": (F.STRONG_STEPS, 3, STEPS_B / 4 / 0.008),
     "1(b), harder": (F.EXECUTED_STRONG["HTMC"], 3, HARDER_B * LOG_R * ROOT**3),
-    "1(b), at": (F.EXECUTED_STRONG["MC"], 2, 81 / 8 * STEPS_B * (ROOT * math.log2(12800 / 9)) ** 2),
+    "1(b), at": (
+        F.EXECUTED_STRONG["MC"],
+        2,
+        81 / 8 * STEPS_B * (ROOT * math.log2(12800 / 9)) ** 2,
+    ),
     "1(b), easier": (
         F.EXECUTED_STRONG["ETMC"],
         1,
@@ -81,7 +111,11 @@ VALUES = {
     "least probability": (F.LEAST, 3, 0.8),
     "range, convex": (F.RANGE_CONVEX, 3, (9 * (16 * D0) ** 0.5 * MOST) ** (2 / 3)),
     "range, strongly": (F.RANGE_STRONG, 3, (18 * 8**0.5 * MU**-0.25 * MOST) ** 0.8),
-    "schedule, delta": (F.SCHEDULE["delta"], 3, (0.0006 / 8) ** 0.5 * math.exp(0.2 * 5 / 8)),
+    "schedule, delta": (
+        F.SCHEDULE["delta"],
+        3,
+        (0.0006 / 8) ** 0.5 * math.exp(0.2 * 5 / 8),
+    ),
     "schedule, nu": (F.SCHEDULE["nu2"], 3, 0.00075 * math.exp(0.25)),
     "schedule, price": (F.UPPER_SCHEDULE, 3, quad(backwards, 0, 600.0)[0]),
     "discrete, delta": (F.DISCRETE["delta2"], 3, 3 / 8 * EPS / J / (2 / MU + 2 * ETA)),
@@ -89,11 +123,19 @@ VALUES = {
     "discrete, horizon": (F.DISCRETE_BUDGET["horizon"], 3, D0**2 / (ETA * GROWN)),
     "discrete, bias": (F.DISCRETE_BUDGET["bias"], 3, 10.08 * 0.0078125**2),
     "discrete, noise": (F.DISCRETE_BUDGET["noise"], 3, 0.0036),
-    "discrete, price": (F.EXECUTED_DISCRETE, 3, 1.125 * 2 * C3 * BLOCK * cubes * 10 / 3 * ROOT**3),
+    "discrete, price": (
+        F.EXECUTED_DISCRETE,
+        3,
+        1.125 * 2 * C3 * BLOCK * cubes * 10 / 3 * ROOT**3,
+    ),
     "1(a), gamma 6": (F.LAMBDA_EXECUTED, 6, 1.25 * 65 / 64 * 16 * 16.0**5 * 16),
     "1(b), gamma 6": (F.LAMBDA_PRIME_EXECUTED, 6, 65 / 64 * 16 * 179.445678 * 8**4 * 16),
     "similar, gamma 6": (F.LAMBDA_SIMILAR, 6, 65 / 64 * 16 * 6**5 * 16),
-    "discrete, gamma 6": (F.EXECUTED_DISCRETE, 6, 260 * BLOCK * 8 / 7 * (100 / 9) ** 2 * ROOT**6),
+    "discrete, gamma 6": (
+        F.EXECUTED_DISCRETE,
+        6,
+        260 * BLOCK * 8 / 7 * (100 / 9) ** 2 * ROOT**6,
+    ),
     "lower, convex": (F.LOWER_CONVEX, 3, 0.75 * (0.7 * 1.5 / 0.024) ** 3),
     "lower, strongly": (F.LOWER_STRONG, 3, 0.75 * (0.7 / 0.0048**0.5) ** 3),
     "similar, harder": (F.SIMILAR_FACTOR["HTMC"], 3, 1.125 * 2 * 36 * C3),
@@ -116,9 +158,12 @@ def test_a_formula_has_its_value(name):
 
 
 def test_value_takes_ascii_names_and_says_what_is_missing():
-    assert all(symbol.is_nonnegative for symbol in F.SYMBOLS.values())  # chapters simplify with it
+    # chapters simplify with it
+    assert all(symbol.is_nonnegative for symbol in F.SYMBOLS.values())
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0) == pytest.approx(16)
     # one set of numbers for several
     assert F.value(F.FIRST, c=0.5, first=3, gamma=2.0, eps=7.0) == pytest.approx(16)
-    with pytest.raises(TypeError, match="the formula needs gamma, c, first; missing: first"):
+    with pytest.raises(
+        TypeError, match="the formula needs gamma, c, first; missing: first"
+    ):
         F.value(F.FIRST, c=0.5, gamma=2.0)

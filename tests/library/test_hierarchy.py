@@ -43,7 +43,9 @@ def test_level_for_takes_the_coarsest_that_suffices():
     assert [LADDER.level_for(delta) for delta in (10.0, 0.125, 0.124)] == [1, 3, 4]
 
 
-@pytest.mark.parametrize("cost", [lambda k: 4.0**k, [4, 16, 64], {1: 4, 2: 16.0, 3: 64, 9: 0}])
+@pytest.mark.parametrize(
+    "cost", [lambda k: 4.0**k, [4, 16, 64], {1: 4, 2: 16.0, 3: 64, 9: 0}]
+)
 def test_prices_are_a_function_a_list_or_a_dict(cost):
     h = Hierarchy(twice, cost, range(1, 4))
     assert [h.cost(k) for k in h.levels] == [4, 16, 64]
@@ -53,9 +55,13 @@ def test_prices_are_a_function_a_list_or_a_dict(cost):
 def test_mesh_sizes_are_levels_until_an_accuracy_is_asked_for():
     h = Hierarchy(twice, lambda k: k**3.0, [16, 128, 2048])
     np.testing.assert_array_equal(h.value(2048, np.ones(2)), 2.0)
-    assert Telescope(h, {16: 1.0, 2048: 0.1}).expected_cost() == pytest.approx(4096 + 0.1 * 2.0**33)
+    assert Telescope(h, {16: 1.0, 2048: 0.1}).expected_cost() == pytest.approx(
+        4096 + 0.1 * 2.0**33
+    )
     known = {16: 0.1, 128: 0.01, 2048: 1e-3}
-    assert Hierarchy(h.evaluate, h.cost, h.levels, known.__getitem__).level_for(0.02) == 128
+    assert (
+        Hierarchy(h.evaluate, h.cost, h.levels, known.__getitem__).level_for(0.02) == 128
+    )
     with pytest.raises(ValueError, match="no accuracy was declared for these levels"):
         h.accuracies()
     steps = Hierarchy(twice, lambda k: -1.0 / k, [-2048, -128])
@@ -86,7 +92,9 @@ def test_a_hierarchy_of_named_functions_can_be_pickled():
     for other in (h, h.only([1, 3]), Hierarchy(twice, [1, 2, 3], range(1, 4), one)):
         copy = pickle.loads(pickle.dumps(other))
         assert copy.levels == other.levels
-        assert [copy.accuracy(k) for k in copy.levels] == [other.accuracy(k) for k in other.levels]
+        assert [copy.accuracy(k) for k in copy.levels] == [
+            other.accuracy(k) for k in other.levels
+        ]
         np.testing.assert_array_equal(copy.value(1, np.ones(2)), 2.0)
 
 
@@ -140,7 +148,9 @@ def test_a_run_on_jax_gradients_ends_where_numpy_ends():
     loss = jax.grad(lambda y: 0.5 * jax.numpy.sum((y - 1.0) ** 2))
     settings, runs = plan(Problem(beta=1, d0=2, gamma=3, c=1), eps=0.25), []
     for f in (lambda y: y - 1.0, loss):
-        h = Hierarchy(lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8), dyadic)
+        h = Hierarchy(
+            lambda k, y, f=f: f(y) + 2.0**-k, lambda k: 8.0**k, range(1, 8), dyadic
+        )
         runs.append(settings.run(h, np.zeros(2), rng=0))
     np.testing.assert_allclose(runs[1].y, runs[0].y, atol=1e-5)
     assert np.linalg.norm(runs[1].y - 1.0) < 0.3
@@ -154,18 +164,33 @@ def moves(k, y):
 
 NONE = "that is no array of real numbers"
 FAULTS = {
-    "shape": (lambda k, y: y[:2], r"returned shape \(2,\) at a point of shape \(3,\): return one"),
+    "shape": (
+        lambda k, y: y[:2],
+        r"returned shape \(2,\) at a point of shape \(3,\): return one",
+    ),
     "scalar": (lambda k, y: 1.0, r"returned shape \(\) at a point of shape \(3,\)"),
     "column": (lambda k, y: y[:, None], r"returned shape \(3, 1\)"),
-    "nan": (lambda k, y: y * math.nan, r"returned a non-finite value at y = \[1. 1. 1.\]"),
+    "nan": (
+        lambda k, y: y * math.nan,
+        r"returned a non-finite value at y = \[1. 1. 1.\]",
+    ),
     "inf": (lambda k, y: np.array([0.0, math.inf, 1.0]), "returned a non-finite value"),
-    "none": (lambda k, y: None, r"returned None \(no return statement\?\): return the gradient"),
-    "pair": (lambda k, y: (1.0, y), r"returned a pair, as \(loss, gradient\) .* return the grad"),
+    "none": (
+        lambda k, y: None,
+        r"returned None \(no return statement\?\): return the gradient",
+    ),
+    "pair": (
+        lambda k, y: (1.0, y),
+        r"returned a pair, as \(loss, gradient\) .* return the grad",
+    ),
     "pair, scipy's": (lambda k, y: (y, 1.0), r"returned a pair, as .*\(gradient, loss\)"),
     "text": (lambda k, y: ["1", "2", "3"], f"returned a list {NONE}"),
     "complex": (lambda k, y: y + 1j, f"returned a ndarray {NONE}"),
     "ragged": (lambda k, y: [[1.0], [1.0, 2.0], [3.0]], f"returned a list {NONE}"),
-    "tracked": (lambda k, y: Tensor(y, tracked=True), "returned a Tensor .*requires grad"),
+    "tracked": (
+        lambda k, y: Tensor(y, tracked=True),
+        "returned a Tensor .*requires grad",
+    ),
     "raises": (lambda k, y: 1 / 0, "raised ZeroDivisionError: division by zero"),
     "moves": (moves, "raised ValueError: output array is read-only"),
 }
@@ -184,7 +209,9 @@ def test_a_level_that_returns_no_gradient_is_named(fault):
 
 
 def test_a_pair_is_told_from_a_gradient_of_two_entries():
-    np.testing.assert_array_equal(ladder(lambda k, y: (3.0, 4.0)).value(1, np.ones(2)), [3.0, 4.0])
+    np.testing.assert_array_equal(
+        ladder(lambda k, y: (3.0, 4.0)).value(1, np.ones(2)), [3.0, 4.0]
+    )
     for y in (np.ones(1), np.ones(2)):
         with pytest.raises(LevelError, match="returned a pair"):
             ladder(lambda k, y: (1.0, y)).value(1, y)

@@ -36,7 +36,10 @@ def plans():
     """One plan of every kind of method, on one ladder."""
     problem = Problem(beta=1.0, mu=0.25, d0=2.0, gamma=3.0, c=1.0)
     h = biased(lambda y: np.array([1.0, 0.5, 0.25]) * (y - 1), 3.0, 1.0, range(1, 12))
-    every = {m: plan(problem, 0.1, m) for m in ("multilevel", "fixed", "accelerated", "scheduled")}
+    every = {
+        m: plan(problem, 0.1, m)
+        for m in ("multilevel", "fixed", "accelerated", "scheduled")
+    }
     every["tail"] = replace(every["multilevel"], window=9)
     return h, every
 
@@ -49,12 +52,20 @@ def stopped(h, y0, p, path, step, **options):
 # --- checkpoint ---
 
 
-@pytest.mark.parametrize("method", ["multilevel", "fixed", "accelerated", "scheduled", "tail"])
+@pytest.mark.parametrize(
+    "method", ["multilevel", "fixed", "accelerated", "scheduled", "tail"]
+)
 def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(method, tmp_path):
     h, every = plans()
-    p, y0, options = every[method], np.zeros(3), {"rng": 5, "loss": lambda y: float(y @ y)}
+    p, y0, options = (
+        every[method],
+        np.zeros(3),
+        {"rng": 5, "loss": lambda y: float(y @ y)},
+    )
     whole, first = bits(p.run(h, y0, **options)), p.stages[0].steps
-    for step in sorted({1, 2, 8, 255, 256, 257, first, first + 1, p.steps // 2, p.steps - 1}):
+    for step in sorted(
+        {1, 2, 8, 255, 256, 257, first, first + 1, p.steps // 2, p.steps - 1}
+    ):
         if 0 < step < p.steps:
             path = tmp_path / f"{method}{step}"
             assert stopped(h, y0, p, path, step, **options).nit == step
@@ -86,16 +97,22 @@ def test_every_generator_of_numpy_is_kept(generator, tmp_path):
     h, y0, p = setting(600)
     rng = lambda: np.random.Generator(getattr(np.random, generator)(3))  # noqa: E731
     whole = bits(p.run(h, y0, rng=rng()))
-    for name, seed in (("a", rng), ("b", lambda: None)):  # None: the generator of the file
+    for name, seed in (
+        ("a", rng),
+        ("b", lambda: None),
+    ):  # None: the generator of the file
         stopped(h, y0, p, tmp_path / name, 300, rng=rng())
         assert bits(p.run(h, y0, rng=seed(), checkpoint=tmp_path / name)) == whole
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 @pytest.mark.parametrize(
-    ("kills", "steps"), [(3, 6_000), (4, 0), pytest.param(20, 40_000, marks=pytest.mark.slow)]
+    ("kills", "steps"),
+    [(3, 6_000), (4, 0), pytest.param(20, 40_000, marks=pytest.mark.slow)],
 )
-def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(kills, steps, tmp_path):
+def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(
+    kills, steps, tmp_path
+):
     whole = bits(long_run.run(steps))
     path, out = tmp_path / "file", tmp_path / "result"
     command = [sys.executable, str(SCRIPT), str(path), str(out), str(steps), "0.001"]
@@ -119,8 +136,12 @@ def test_a_budget_can_be_raised_and_the_run_resumed(tmp_path):
     assert bits(again.run(h, y0, rng=2, checkpoint=tmp_path / "a")) == bits(whole)
 
 
-@pytest.mark.parametrize("fault", [KeyboardInterrupt, ConnectionError("the licence is away")])
-def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_path, every_step):
+@pytest.mark.parametrize(
+    "fault", [KeyboardInterrupt, ConnectionError("the licence is away")]
+)
+def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(
+    fault, tmp_path, every_step
+):
     h, y0, p = setting(100)
     calls = 0
 
@@ -144,11 +165,21 @@ def test_an_interrupted_or_failed_run_is_resumed_from_its_last_file(fault, tmp_p
 H, Y0, P = setting(400)
 OTHERS = {
     "set of levels": (Hierarchy(H.evaluate, H.cost, range(5), dyadic), Y0, P, 2),
-    "list of prices": (Hierarchy(H.evaluate, lambda k: 9.0**k, H.levels, dyadic), Y0, P, 2),
+    "list of prices": (
+        Hierarchy(H.evaluate, lambda k: 9.0**k, H.levels, dyadic),
+        Y0,
+        P,
+        2,
+    ),
     "levels": (replace(H, exact=True), Y0, P, 2),
     "plan": (H, Y0, setting(401)[2], 2),
     "start": (H, Y0 + 1e-3, P, 2),
-    "gradient there": (replace(H, evaluate=lambda k, y: 1.01 * H.evaluate(k, y)), Y0, P, 2),
+    "gradient there": (
+        replace(H, evaluate=lambda k, y: 1.01 * H.evaluate(k, y)),
+        Y0,
+        P,
+        2,
+    ),
     "seed": (H, Y0, P, 3),
 }
 
@@ -197,7 +228,11 @@ def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch
     assert json.loads(text)["format"] == checkpoint.FORMAT
     for trap in (pickle.dumps(Trap()), None):
         if trap is None:
-            np.savez(tmp_path / "trap.npz", text=np.array([Trap()], object), checksum=np.zeros(1))
+            np.savez(
+                tmp_path / "trap.npz",
+                text=np.array([Trap()], object),
+                checksum=np.zeros(1),
+            )
         else:
             (tmp_path / "trap.npz").write_bytes(trap)
         with pytest.raises(ValueError, match="damaged, or not one of this version"):
@@ -206,7 +241,9 @@ def test_a_file_is_data_and_never_code_and_of_this_version(tmp_path, monkeypatch
     monkeypatch.setattr(checkpoint, "FORMAT", "that of another version")
     with pytest.raises(ValueError, match="not one of this version"):
         p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
-    monkeypatch.setattr(np, "load", lambda *_, **__: (_ for _ in ()).throw(PermissionError))
+    monkeypatch.setattr(
+        np, "load", lambda *_, **__: (_ for _ in ()).throw(PermissionError)
+    )
     with pytest.raises(PermissionError):  # nothing is damaged
         p.run(h, y0, rng=2, checkpoint=tmp_path / "a")
 
@@ -250,7 +287,12 @@ def test_a_run_is_logged(caplog, tmp_path):
         stopped(h, y0, p, tmp_path / "a", 20, rng=1)
         p.run(h, y0, rng=1, checkpoint=tmp_path / "a")
         decided = minimize(h, y0, eps=0.1).decisions
-    for words in ("stopped after 20 steps", "resumed from", "ended after 50 steps", *decided):
+    for words in (
+        "stopped after 20 steps",
+        "resumed from",
+        "ended after 50 steps",
+        *decided,
+    ):
         assert words in caplog.text
 
 

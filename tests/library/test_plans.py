@@ -21,7 +21,9 @@ METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
 positive = st.floats(-3.0, 3.0).map(lambda x: 10.0**x)
 rates = st.one_of(
     st.floats(0.05, 9.0),
-    st.sampled_from([2.0, math.nextafter(2, 0), math.nextafter(2, 3), 2 - 1e-9, 2 + 1e-9]),
+    st.sampled_from(
+        [2.0, math.nextafter(2, 0), math.nextafter(2, 3), 2 - 1e-9, 2 + 1e-9]
+    ),
 )
 
 
@@ -59,7 +61,10 @@ def test_the_budget_closes_and_the_price_is_within_its_bound_for_any_step(case, 
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(-20, 40), st.sampled_from([0.0, 1e-16, -1e-16, 1e-11, -1e-11, 1e-8, -1e-8]))
+@given(
+    st.integers(-20, 40),
+    st.sampled_from([0.0, 1e-16, -1e-16, 1e-11, -1e-11, 1e-8, -1e-8]),
+)
 def test_delta_near_a_level_is_rounded_to_one_that_serves_it(k, nudge):
     delta = 2.0**-k * (1 + nudge)
     ladder = Problem(beta=1.0, d0=1.0, gamma=1.0, c=1e9).prices(delta)
@@ -83,7 +88,10 @@ THEOREMS = {  # what a plan computed, what its theorem says
     "1(a), steps": (A.steps, math.ceil(4 * 9 / (0.125 * 0.3))),
     "1(a), bias": (A.delta, 0.3 / 48),
     "1(a), noise": (A.sigma**2, 0.3 / (4 / 8)),
-    "1(b), steps": (B.steps, math.ceil(4 / (0.125 * 0.1) * math.log(256 * 0.1 * 9 / 0.5))),
+    "1(b), steps": (
+        B.steps,
+        math.ceil(4 / (0.125 * 0.1) * math.log(256 * 0.1 * 9 / 0.5)),
+    ),
     "1(b), bias": (B.delta, math.sqrt(0.1 * 0.5) / 8),
     "1(b), noise": (B.sigma**2, 0.5 / (8 / 8)),
     "1(b), weights": (B.growth, 1 / (1 - 0.0125)),
@@ -91,12 +99,24 @@ THEOREMS = {  # what a plan computed, what its theorem says
     "similar triangles, bias": (LAST.delta, 3 / (4 * WEIGHTS)),
     "similar triangles, noise": (LAST.sigma**2, 9 / (2 * SQUARES) - LAST.delta**2),
     "proposition 2, weights": (BLOCKS.growth, 1 / RHO),
-    "proposition 2, steps": (BLOCKS.steps, math.ceil(math.log(1 + 1.8 / 0.01) / -math.log(RHO))),
-    "proposition 2, bias and noise": (plan(STRONG, 0.5, "scheduled").budget["bias"], 3 / 16),
-    "proposition 2, noise of all blocks": (0.125 * np.average(NOISE, weights=OLDER), 0.03 / 8),
+    "proposition 2, steps": (
+        BLOCKS.steps,
+        math.ceil(math.log(1 + 1.8 / 0.01) / -math.log(RHO)),
+    ),
+    "proposition 2, bias and noise": (
+        plan(STRONG, 0.5, "scheduled").budget["bias"],
+        3 / 16,
+    ),
+    "proposition 2, noise of all blocks": (
+        0.125 * np.average(NOISE, weights=OLDER),
+        0.03 / 8,
+    ),
     "proposition 2, last block": (BLOCKS.delta, min(s.delta for s in BLOCKS.stages)),
     "similar triangles, coarsest level": (LAST.telescope(FINE, LAST.stages[0]).p[0], 1),
-    "fixed level": (plan(CONVEX, 0.375, "fixed").expected_cost, 4 * 9 / (0.125 * 0.375) * 128.0**3),
+    "fixed level": (
+        plan(CONVEX, 0.375, "fixed").expected_cost,
+        4 * 9 / (0.125 * 0.375) * 128.0**3,
+    ),
 }
 
 
@@ -137,7 +157,9 @@ def test_a_schedule_of_more_steps_than_fit_into_a_machine_integer():
 @pytest.mark.parametrize("method", ["multilevel", "scheduled"])
 @pytest.mark.parametrize("mu", [0.0, 0.05])
 @pytest.mark.parametrize("c", [1.0, 2.0**-8])
-def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(method, mu, c):
+def test_the_step_leaves_the_bill_and_the_coarsest_level_is_drawn_often_enough(
+    method, mu, c
+):
     """gamma = 3: as printed where that is enough, else with probability 4 beta eta."""
     problem = Problem(beta=1.0, mu=mu, d0=1.0, gamma=3.0, c=c)
     if method not in methods_for(problem):
@@ -207,7 +229,11 @@ def random_case(seed):
     gamma, beta, d0, c = rng.uniform(1.1, 5), *10 ** rng.uniform(-1, [2, 1, 1])
     mu = 0.0 if seed % 4 == 0 else beta / 10 ** rng.uniform(0.3, 3.5)
     eps, n = beta * d0**2 / 2 * 10 ** rng.uniform(-3.5, -1), int(rng.integers(14, 24))
-    off = beta * d0 * np.minimum.accumulate(2.0 ** -np.arange(n) * np.exp(rng.normal(0, 0.3, n)))
+    off = (
+        beta
+        * d0
+        * np.minimum.accumulate(2.0 ** -np.arange(n) * np.exp(rng.normal(0, 0.3, n)))
+    )
     price = np.cumsum(2.0 ** (gamma / 2 * np.arange(n)) * np.exp(rng.normal(0, 0.3, n)))
     h = Hierarchy(lambda k, y: y, price, range(n), lambda k: float(off[k]))
     return Problem(beta=beta, mu=mu, d0=d0, gamma=gamma, c=c), eps, h
@@ -215,7 +241,9 @@ def random_case(seed):
 
 FROZEN = json.loads((Path(__file__).parent / "prices.json").read_text(encoding="utf-8"))
 QUICK = (1, 2, 3, 6, 7, 8, 9, 14)  # less than a second each
-LONG = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(20) if seed not in QUICK)
+LONG = (
+    pytest.param(seed, marks=pytest.mark.slow) for seed in range(20) if seed not in QUICK
+)
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *LONG])
@@ -250,7 +278,9 @@ def test_the_budget_is_that_of_the_one_step_lemma():
     flat = plan(replace(PROBLEM, mu=1e-4), 0.3, on=LADDERS["uneven"])
     assert flat.averaging == "uniform"
     assert flat.budget["horizon"] == pytest.approx(4 / (eta * flat.steps))
-    assert flat.budget["bias"] == pytest.approx(2 * flat.delta * math.sqrt(0.3 * eta * flat.steps))
+    assert flat.budget["bias"] == pytest.approx(
+        2 * flat.delta * math.sqrt(0.3 * eta * flat.steps)
+    )
 
 
 def test_a_target_that_the_ladder_reaches_is_not_refused_and_one_it_does_not_is():
@@ -273,7 +303,11 @@ def test_measured_inputs_make_an_estimate():
     h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 9))
     report = audit(h, [np.ones(2), np.zeros(2)], reference=lambda y: y)
     measured = report.problem(beta=1.0, d0=2.0, mu=0.5)
-    for bill in (plan(PROBLEM, 0.1, on=report), plan(measured, 0.1), plan(measured, 0.1, on=h)):
+    for bill in (
+        plan(PROBLEM, 0.1, on=report),
+        plan(measured, 0.1),
+        plan(measured, 0.1, on=h),
+    ):
         assert bill.promise == "estimate"
         assert "mean loss about 0.1 (estimate: " in bill.promised
     assert plan(measured, 0.1, on=h).run(h, np.ones(2), rng=0).promise == "estimate"
@@ -297,7 +331,8 @@ def test_a_plan_by_hand_promises_nothing():
     bill = Plan.by_hand(Telescope(h, {0: 1.0, 3: 0.1}), eta=1.0, steps=50, window=20)
     assert bill.promise == "none"
     assert "nothing is promised (set by hand)" in str(bill)
-    assert bill.expected_cost == pytest.approx(50 * (1.0 + 0.1 * 60.0))  # level 0 is there already
+    # level 0 is there already
+    assert bill.expected_cost == pytest.approx(50 * (1.0 + 0.1 * 60.0))
     assert bill.cost_bound == 50 * 61
     run = bill.run(h, START, rng=0)
     assert (run.steps, run.promise, bill.averaging) == (50, "none", "tail")
@@ -310,7 +345,9 @@ def test_a_plan_made_by_hand_of_little_says_what_it_is():
     assert math.isnan(bare.delta)
     assert math.isnan(bare.sigma)
     bare = replace(bare, stages=(Stage(3, 0.1, 0.1),))
-    with pytest.raises(ValueError, match="without probabilities needs the plan's problem"):
+    with pytest.raises(
+        ValueError, match="without probabilities needs the plan's problem"
+    ):
         bare.telescope(LADDERS["dyadic"], bare.stages[0])
 
 
@@ -319,10 +356,14 @@ def test_what_nobody_declared_is_not_planned_on_and_what_was_measured_is_an_esti
     h = Hierarchy(lambda k, y: y + 4 + 2.0**-k, lambda k: 8.0**k, range(12))
     problem = Problem(beta=1.0, d0=2.0, gamma=3.0, c=1.0)
     for method in METHODS[:3]:
-        with pytest.raises(ValueError, match="what is not declared proves nothing: give accuracy="):
+        with pytest.raises(
+            ValueError, match="what is not declared proves nothing: give accuracy="
+        ):
             plan(problem, 0.1, method, on=h)
     assert plan(problem, 0.1, on=replace(h, accuracy=dyadic)).promise == "proved"
-    assert plan(problem, 0.1, on=audit(h, [np.ones(1), np.zeros(1)])).promise == "estimate"
+    assert (
+        plan(problem, 0.1, on=audit(h, [np.ones(1), np.zeros(1)])).promise == "estimate"
+    )
 
 
 # --- comparison ---

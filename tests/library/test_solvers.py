@@ -46,12 +46,16 @@ def solved(f, y, tolerance=1e-9, most=400):
         found = advance(counted, y, g, pairs)
         if found is None:
             break
-        assert (g + found[1]) @ (found[0] - y) < 1e-9  # the loss falls, by the trapezoidal rule
+        assert (g + found[1]) @ (
+            found[0] - y
+        ) < 1e-9  # the loss falls, by the trapezoidal rule
         y, g = found
     return y, calls[0]
 
 
-@pytest.mark.parametrize(("scale", "unit"), [(1e-6, 1.0), (1.0, 1.0), (1e6, 1.0), (1.0, 1e-6)])
+@pytest.mark.parametrize(
+    ("scale", "unit"), [(1e-6, 1.0), (1.0, 1.0), (1e6, 1.0), (1.0, 1e-6)]
+)
 @pytest.mark.parametrize(
     ("f", "start", "most"),
     [(quadratic, START, 200), (logistic, 0 * START[:12], 40), (quartic, START[:5], 90)],
@@ -70,7 +74,10 @@ def test_l_bfgs_stays_inside_of_a_domain():
 
 def test_l_bfgs_says_where_no_step_helps():
     calls, pairs = [], Curvature([Pair(np.ones(3), np.ones(3), 3.0)])
-    assert advance(lambda y: calls.append(y) or np.ones(3), np.zeros(3), np.ones(3), pairs) is None
+    assert (
+        advance(lambda y: calls.append(y) or np.ones(3), np.zeros(3), np.ones(3), pairs)
+        is None
+    )
     assert len(calls) == 3 + 14  # with the pairs, and without
     assert advance(lambda y: -y, np.ones(3), -np.ones(3), Curvature()) is None
 
@@ -128,7 +135,11 @@ def test_pairs_of_a_quadratic_make_its_inverse():
     assert len(other.pairs) == 1
     for _ in range(200):
         other.learn(np.ones(1), np.ones(1))
-    assert [len(other.pairs), other.pairs[0].step.size] == [150, 1]  # the oldest are forgotten
+    # the oldest are forgotten
+    assert [len(other.pairs), other.pairs[0].step.size] == [
+        150,
+        1,
+    ]
     assert known.solve(np.ones(5)) == pytest.approx(1 / SPECTRUM[-5:])
 
 
@@ -147,13 +158,16 @@ def test_what_was_solved_is_remembered_until_a_pair_comes():
 def test_lanczos_weighs_a_vector_and_solves():
     v = START
     found = lanczos(lambda u: SPECTRUM * u, v, 60)
-    assert found.weights @ (1 / found.nodes) == pytest.approx(v @ (v / SPECTRUM), rel=1e-6)
+    assert found.weights @ (1 / found.nodes) == pytest.approx(
+        v @ (v / SPECTRUM), rel=1e-6
+    )
     pairs = found.pairs(0.0, v.shape)
     assert Curvature(pairs).solve(v) == pytest.approx(v / SPECTRUM, rel=1e-4, abs=1e-4)
     assert min(pair.product for pair in found.pairs(0.1, v.shape)) == 0.1
     assert lanczos(lambda u: None, v, 60) is None
     sizes = [
-        len(lanczos(lambda u: SPECTRUM * u, v, 60, tolerance).nodes) for tolerance in (0.1, 0.02)
+        len(lanczos(lambda u: SPECTRUM * u, v, 60, tolerance).nodes)
+        for tolerance in (0.1, 0.02)
     ]
     assert sizes == [18, 27]  # looked at after 6, and whenever there are a fifth more
 
@@ -173,10 +187,16 @@ def test_long_differences_drown_errors_that_jump_and_short_ones_a_bend():
         return found, len(calls) - len(found.nodes)
 
     (rough, few), (smooth, more) = looked(jumps, START), looked(bends, 0 * START)
-    assert (few, more, looked(lambda y: np.sin(1e3 * y), START)[1]) == (5, 7, 7)  # lengths tried
+    # lengths tried
+    assert (few, more, looked(lambda y: np.sin(1e3 * y), START)[1]) == (
+        5,
+        7,
+        7,
+    )
     assert rough.jump == pytest.approx(1e-3 * math.sqrt(30), rel=0.08)
     assert rough.spacing == 30.0
-    assert 1e-5 < rough.unresolved < 1e-3  # per entry, not the whole jump over the distance
+    # per entry, not the whole jump over the distance
+    assert 1e-5 < rough.unresolved < 1e-3
     assert rough.unresolved == max(3 * rough.noise, -rough.nodes[0])
     assert (smooth.spacing, smooth.jump) == (30 / 8**5, 0.0)
     assert smooth.nodes[-1] == pytest.approx(2, rel=0.1)

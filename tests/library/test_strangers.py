@@ -38,7 +38,11 @@ def noisy(k, y):
 
 def logistic(k, y):
     margin = np.clip(LABELS * (X @ y), -500, 500)
-    return -(X * (LABELS / (1 + np.exp(margin)))[:, None]).mean(axis=0) + 0.01 * y + off(k, 0.1)[:8]
+    return (
+        -(X * (LABELS / (1 + np.exp(margin)))[:, None]).mean(axis=0)
+        + 0.01 * y
+        + off(k, 0.1)[:8]
+    )
 
 
 def logistic_loss(y):
@@ -70,16 +74,28 @@ def wall(y):
 
 REACHED = {
     "one unknown": case(
-        lambda k, y: y - 3 + 0.3 * 2.0**-k, range(12), np.zeros(1), 1e-4, lambda y: (y - 3) ** 2 / 2
+        lambda k, y: y - 3 + 0.3 * 2.0**-k,
+        range(12),
+        np.zeros(1),
+        1e-4,
+        lambda y: (y - 3) ** 2 / 2,
     ),
     "one level": case(lambda k, y: quadratic(y), [2], eps=1e-4),
-    "a curved valley": case(lambda k, y: rosen_der(y), [2], np.array([-1.0, 2.0]), 1e-6, rosen),
+    "a curved valley": case(
+        lambda k, y: rosen_der(y), [2], np.array([-1.0, 2.0]), 1e-6, rosen
+    ),
     "exact levels": case(lambda k, y: quadratic(y), range(6), eps=1e-6),
     "tiny units": case(
-        lambda k, y: 1e-12 * noisy(k, y), range(10), eps=1e-15, loss=lambda y: 1e-12 * above(y)
+        lambda k, y: 1e-12 * noisy(k, y),
+        range(10),
+        eps=1e-15,
+        loss=lambda y: 1e-12 * above(y),
     ),
     "huge units": case(
-        lambda k, y: 1e12 * noisy(k, y), range(10), eps=1e9, loss=lambda y: 1e12 * above(y)
+        lambda k, y: 1e12 * noisy(k, y),
+        range(10),
+        eps=1e9,
+        loss=lambda y: 1e12 * above(y),
     ),
     "tiny unknowns": case(
         lambda k, y: 1e9 * noisy(k, 1e9 * y), range(10), loss=lambda y: above(1e9 * y)
@@ -107,7 +123,9 @@ REACHED = {
         1e-4,
         lambda y: logistic_loss(y) - least(logistic_loss, 8),
     ),
-    "kinks": case(lambda k, y: np.clip(5 * (y - TARGET), -1, 1), [2], eps=1e-2, loss=clipped),
+    "kinks": case(
+        lambda k, y: np.clip(5 * (y - TARGET), -1, 1), [2], eps=1e-2, loss=clipped
+    ),
     "flat directions": case(
         lambda k, y: np.where(LAM > 0.1, noisy(k, y), 0),
         loss=lambda y: above(np.where(LAM > 0.1, y, TARGET)),
@@ -119,7 +137,10 @@ REACHED = {
     ),
     "near a wall": case(  # 32 eps above with a promise, when the first steps were believed
         lambda k, y: (
-            1 + y / 10 + (0.02 * y / (1 - y**2) if abs(y) < 1 else np.nan) + 1e-3 * 2.0**-k
+            1
+            + y / 10
+            + (0.02 * y / (1 - y**2) if abs(y) < 1 else np.nan)
+            + 1e-3 * 2.0**-k
         ),
         range(6),
         np.array([0.999]),
@@ -177,8 +198,14 @@ def test_it_ends_near_eps(name):
 MISSED = {
     "concave": (lambda k, y: off(k) - y, "no minimizer is in sight"),
     "at a maximum": (lambda k, y: -y, "no gradient at the start, maybe a minimizer"),
-    "a saddle": (lambda k, y: np.where(LAM == LAM[3], -1, 1) * noisy(k, y), "curves too little"),
-    "one way down": (lambda k, y: np.resize([1, 0.3, -0.02], D) * (y - 1) + 0.1, "may not be met"),
+    "a saddle": (
+        lambda k, y: np.where(LAM == LAM[3], -1, 1) * noisy(k, y),
+        "curves too little",
+    ),
+    "one way down": (
+        lambda k, y: np.resize([1, 0.3, -0.02], D) * (y - 1) + 0.1,
+        "may not be met",
+    ),
     "linear": (lambda k, y: 0 * y + 1 + off(k), "no minimizer is in sight"),
     "a plateau": (
         lambda k, y: quadratic(y) + 0.3 * 2.0 ** -min(k, 4) * OFF[k],
@@ -195,7 +222,11 @@ def test_or_says_why_not(name):
     evaluate, sentence = MISSED[name]
     run = minimize(Hierarchy(evaluate, price, range(8)), ZERO, eps=1e-5)
     assert run.promise == "none"
-    assert run.status == "missed" or name in ("too short", "rounded to zero", "at a maximum")
+    assert run.status == "missed" or name in (
+        "too short",
+        "rounded to zero",
+        "at a maximum",
+    )
     assert sentence in run.message
     assert run.cost == pytest.approx(PAID.get(name, run.cost), rel=1e-3)
 

@@ -30,11 +30,17 @@ def table(values, prices):
 def telescopes(draw):
     n = draw(st.integers(1, 8))
     number = st.floats(-4, 4, allow_nan=False)
-    values = draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=n, max_size=n))
+    values = draw(
+        st.lists(st.lists(number, min_size=2, max_size=2), min_size=n, max_size=n)
+    )
     prices = draw(st.lists(st.floats(0.1, 100), min_size=n, max_size=n))
-    p = draw(st.lists(st.one_of(st.just(1.0), st.floats(1e-3, 1.0)), min_size=n, max_size=n))
+    p = draw(
+        st.lists(st.one_of(st.just(1.0), st.floats(1e-3, 1.0)), min_size=n, max_size=n)
+    )
     h, used = table(values, prices), draw(st.sets(st.integers(0, n - 1), min_size=1))
-    return Telescope(h, {h.levels[i]: p[i] for i in sorted(used)} if draw(st.booleans()) else p)
+    return Telescope(
+        h, {h.levels[i]: p[i] for i in sorted(used)} if draw(st.booleans()) else p
+    )
 
 
 Y = np.zeros(2)
@@ -52,13 +58,17 @@ def test_all_draws_give_the_mean_the_variance_and_the_price(t):
     np.testing.assert_allclose(mean, finest, rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(t.mean(Y), finest, rtol=0, atol=1e-9 * scale)
     assert math.isclose(t.variance(Y), variance, rel_tol=1e-7, abs_tol=1e-7)
-    assert math.isclose(t.expected_cost(), sum(q * draw.cost for q, draw in known), rel_tol=1e-9)
+    assert math.isclose(
+        t.expected_cost(), sum(q * draw.cost for q, draw in known), rel_tol=1e-9
+    )
 
 
 def test_a_rare_level_keeps_its_price():
     """Probabilities below the rounding unit still cost: 1 - (1 - p)(1 - q) would lose them."""
     h = Hierarchy(lambda k, y: y, lambda k: 1e30**k, range(2), dyadic)
-    assert math.isclose(Telescope(h, [1.0, 1e-20]).expected_cost(), 1.0 + 1e10, rel_tol=1e-12)
+    assert math.isclose(
+        Telescope(h, [1.0, 1e-20]).expected_cost(), 1.0 + 1e10, rel_tol=1e-12
+    )
 
 
 def test_the_prefix_is_one_evaluation():
@@ -76,7 +86,9 @@ def test_the_prefix_is_one_evaluation():
 
 def test_a_draw_is_a_draw_of_the_generator():
     t = Telescope(rounded(lambda y: y, 3.0, 1.0, range(1, 6)), {1: 1.0, 2: 0.5, 3: 0.25})
-    np.testing.assert_array_equal(t.draw(np.ones(2), 5).value, t.draw(np.ones(2), 5).value)
+    np.testing.assert_array_equal(
+        t.draw(np.ones(2), 5).value, t.draw(np.ones(2), 5).value
+    )
     assert len({t.draw(np.ones(2), seed).cost for seed in range(50)}) > 1
 
 
@@ -129,14 +141,17 @@ def test_sigma_zero_is_the_fixed_level():
 def test_another_ladder_gets_the_same_guarantee():
     accuracy = {1: 0.7, 2: 0.2, 3: 0.11, 4: 0.01}
     prices = [a**-3.0 for a in accuracy.values()]
-    h = Hierarchy(lambda k, y: y + accuracy[k] * (-1) ** k, prices, [*accuracy], accuracy.get)
+    h = Hierarchy(
+        lambda k, y: y + accuracy[k] * (-1) ** k, prices, [*accuracy], accuracy.get
+    )
     t = Telescope.for_accuracy(h, 0.01, 0.3, 3.0)
     assert t.variance(np.array([50.0])) <= 0.09 * (1 + 1e-9)
     assert t.variance(np.array([50.0])) >= 0.05
     assert (t.p < 1).any()
     printed = Telescope.for_accuracy(h, 0.01, 100.0, 3.0, coarsest=0.0)
     assert printed.p[0] < 1
-    assert printed.variance(np.array([2.8])) == pytest.approx(1e4)  # A_1 is three accuracies large
+    # A_1 is three accuracies large
+    assert printed.variance(np.array([2.8])) == pytest.approx(1e4)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e6])
@@ -145,7 +160,9 @@ def test_small_accuracies_are_not_taken_for_a_dyadic_ladder(unit, sigma):
     """Levels 27 to 29, accuracies within 1e-8 of 2^-k: not the closed form's ladder."""
     accuracy = {27: 1.7e-8 * unit, 28: 1.3e-8 * unit, 29: 1e-10 * unit}
     error = {27: 0.0, 28: 1.3e-8 * unit, 29: -1e-10 * unit}
-    h = Hierarchy(lambda k, y: y + error[k], lambda k: 8.0 ** (k - 27), (27, 28, 29), accuracy.get)
+    h = Hierarchy(
+        lambda k, y: y + error[k], lambda k: 8.0 ** (k - 27), (27, 28, 29), accuracy.get
+    )
     t = Telescope.for_accuracy(h, 1e-10 * unit, sigma * unit, 3.0)
     assert t.variance(np.zeros(1)) <= (sigma * unit) ** 2 * (1 + 1e-9)
 
@@ -172,14 +189,18 @@ def every_telescope(prices, norms, variance):
     for size in range(1, last + 1):
         for coarse in combinations(range(last), size):
             chain = (*coarse, last)
-            v = np.array([(total[high] - total[low]) ** 2 for low, high in pairwise(chain)])
+            v = np.array(
+                [(total[high] - total[low]) ** 2 for low, high in pairwise(chain)]
+            )
 
             def objective(z, v=v, chain=chain):
                 share = np.exp(z - z.max())
                 return price(v / (v + variance * share / share.sum()), chain)
 
             for start in (np.zeros(size), np.log(v)):
-                found = minimize(objective, start, method="Nelder-Mead", options={"fatol": 1e-9})
+                found = minimize(
+                    objective, start, method="Nelder-Mead", options={"fatol": 1e-9}
+                )
                 best = min(best, found.fun)
     return best
 
@@ -189,7 +210,9 @@ def test_no_other_telescope_is_cheaper(seed):
     """Brute force, on ladders with dear and vain levels among them."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
-    prices = np.sort(2.0 ** (rng.uniform(0.3, 5) * np.arange(n)) * np.exp(0.3 * rng.normal(size=n)))
+    prices = np.sort(
+        2.0 ** (rng.uniform(0.3, 5) * np.arange(n)) * np.exp(0.3 * rng.normal(size=n))
+    )
     norms = 2.0 ** -np.arange(n) * np.exp(rng.choice([0.1, 1.0]) * rng.normal(size=n))
     sigma = norms[1] * 10 ** rng.uniform(-2, 0.5)
     h = table(np.zeros((n, 1)), prices)
@@ -200,7 +223,9 @@ def test_no_other_telescope_is_cheaper(seed):
         for (j, k), q in zip(pairwise(t.levels), t.p[1:], strict=True)
     )
     assert spent <= sigma**2 * (1 + 1e-9)
-    assert t.expected_cost() == pytest.approx(every_telescope(prices, norms, sigma**2), rel=1e-5)
+    assert t.expected_cost() == pytest.approx(
+        every_telescope(prices, norms, sigma**2), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("rate", [1.0, 1.5, 2.0, 4.0])
@@ -247,7 +272,9 @@ def test_the_optimum_lies_between_the_two_sides_of_the_theorem(rate, finest):
         sigma = 2.0**exponent
         increments = [0.0, *(3 * 2.0**-k for k in range(2, finest + 1))]
         t = Telescope.cheapest(worst(rate, finest), sigma, increments)
-        total = sum(2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma)
+        total = sum(
+            2.0 ** ((rate / 2 - 1) * k) for k in range(1, finest + 1) if 2.0**-k <= sigma
+        )
         ratio = t.expected_cost() * sigma**2 / total**2
         assert 9 / 13 * (1 - 2**-rate) <= ratio <= 9 * (1 + 2**-rate)
 

@@ -26,10 +26,18 @@ def options() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--short", action="store_true", help="the few runs of the tests")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*PROBLEMS], default=[])
-    parser.add_argument("--tool", action="store_true", help="take the others from the file")
-    parser.add_argument("--out", type=Path, help="the file to write; of a full run, the book's")
-    parser.add_argument("--seeds", nargs="+", type=int, help="other data seeds than usual")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=[*PROBLEMS], default=[]
+    )
+    parser.add_argument(
+        "--tool", action="store_true", help="take the others from the file"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="the file to write; of a full run, the book's"
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, help="other data seeds than usual"
+    )
     parser.add_argument(
         "--synthetic",
         nargs="*",
@@ -58,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = options()
     asked = parser.parse_args(arguments)
     if asked.tool and asked.seeds:
-        parser.error("--tool takes the others from the file, which has the usual seeds alone")
+        parser.error(
+            "--tool takes the others from the file, which has the usual seeds alone"
+        )
     if asked.synthetic is not None:
         synthetic(asked.synthetic or KINDS, asked.seeds or range(8000, 8004))
         return

@@ -88,7 +88,9 @@ def tool_run(problem: Instance, target: int, tool: Tool = call) -> Run:
 def own_gap(problem: Instance, y: np.ndarray) -> float:
     """How far the true loss at y is above that of the minimum that a descent from y ends in."""
     with np.errstate(all="ignore"):
-        bottom = descend(problem.truth, y, maxiter=5000, maxfun=10000, ftol=1e-15, gtol=1e-10)
+        bottom = descend(
+            problem.truth, y, maxiter=5000, maxfun=10000, ftol=1e-15, gtol=1e-10
+        )
     return problem.loss(y) - problem.loss(bottom)
 
 
@@ -114,7 +116,9 @@ def with_others(runs: Sequence[Run], known: Sequence[Run]) -> list[Run]:
     return found
 
 
-def all_runs(problem: Instance, known: Sequence[Run] = (), tool: Tool = call) -> list[Run]:
+def all_runs(
+    problem: Instance, known: Sequence[Run] = (), tool: Tool = call
+) -> list[Run]:
     """Every target of a problem; the others are taken from runs that are known, if given."""
     runs = [tool_run(problem, target, tool) for target in range(len(problem.shares))]
     if known:

@@ -111,7 +111,9 @@ def membrane(rng: np.random.Generator) -> Ladder:
     return Ladder(start=np.zeros(25), sizes=sizes, level=level, price=area, finer=finer)
 
 
-@problem("heat flux", "time steps", convex=True, truth="12,288 time steps", shares=PRECISE)
+@problem(
+    "heat flux", "time steps", convex=True, truth="12,288 time steps", shares=PRECISE
+)
 def heat_flux(rng: np.random.Generator) -> Ladder:
     """The history of a heat flux into a wall, from thermocouples inside: an inverse problem.
 

@@ -69,7 +69,9 @@ def pendulum(rng: np.random.Generator) -> Ladder:
     )
 
 
-@problem("predators", "time steps", convex=False, truth="320 steps of the leapfrog method")
+@problem(
+    "predators", "time steps", convex=False, truth="320 steps of the leapfrog method"
+)
 def predators(rng: np.random.Generator) -> Ladder:
     """Six numbers of a predator-prey model from noisy counts: the Lotka-Volterra fit.
 
@@ -140,7 +142,9 @@ def predators(rng: np.random.Generator) -> Ladder:
     )
 
 
-@problem("way across hills", "quadrature", convex=False, truth="2048 pieces", shares=PRECISE)
+@problem(
+    "way across hills", "quadrature", convex=False, truth="2048 pieces", shares=PRECISE
+)
 def way(rng: np.random.Generator) -> Ladder:
     """The quickest way across hills, a curve of eight sine modes: planning of a path.
 

@@ -35,7 +35,9 @@ class Shopper:
 
         return bought
 
-    def descend(self, f: Callable[[np.ndarray], Pair], y: np.ndarray, **options) -> np.ndarray:
+    def descend(
+        self, f: Callable[[np.ndarray], Pair], y: np.ndarray, **options
+    ) -> np.ndarray:
         """scipy's L-BFGS-B on a function, from y."""
         result = minimize(guarded(f), y, jac=True, method="L-BFGS-B", options=options)
         return result.x
@@ -56,7 +58,12 @@ class Shopper:
                 raise StopIteration
 
         result = minimize(
-            guarded(first), y, jac=True, method="L-BFGS-B", callback=callback, options=LONG
+            guarded(first),
+            y,
+            jac=True,
+            method="L-BFGS-B",
+            callback=callback,
+            options=LONG,
         )
         return result.x, values[0] - float(result.fun)
 

@@ -55,7 +55,9 @@ class Problem:
     truth: str
     make: Callable[[np.random.Generator], Ladder]
     shares: tuple[float, ...] = SHARES
-    rounded: bool = False  # a level's gradient is that of its loss up to rounding errors alone
+    rounded: bool = (
+        False  # a level's gradient is that of its loss up to rounding errors alone
+    )
 
     def instance(self, seed: int) -> "Instance":
         """The problem of one data seed; each problem has a stream of its own."""
@@ -67,7 +69,9 @@ def problem(name: str, kind: str, *, convex: bool, truth: str, **options) -> Cal
     """Make a problem of a function that makes its ladder."""
 
     def decorated(make: Callable[[np.random.Generator], Ladder]) -> Problem:
-        return Problem(name=name, kind=kind, convex=convex, truth=truth, make=make, **options)
+        return Problem(
+            name=name, kind=kind, convex=convex, truth=truth, make=make, **options
+        )
 
     return decorated
 
@@ -108,7 +112,9 @@ class Instance:
         def evaluate(k: int, y: np.ndarray) -> np.ndarray:
             return self.pair(k, y)[1]
 
-        return Hierarchy(evaluate, self.ladder.price, self.levels, exact=self.ladder.exact)
+        return Hierarchy(
+            evaluate, self.ladder.price, self.levels, exact=self.ladder.exact
+        )
 
     def pair(self, k: int, y: np.ndarray) -> Pair:
         """A level's loss and gradient; inf or nan where it overflows, without a warning."""

@@ -65,7 +65,9 @@ def newton(f: Callable[[np.ndarray], Pair], y: np.ndarray) -> np.ndarray:
         after = y - along @ (along.T @ gradient / np.abs(eigenvalues[bends]))
         lower, slope = f(after)
         rounding = 1e-14 * abs(value)
-        if not (lower <= value + rounding and np.linalg.norm(slope) < np.linalg.norm(gradient)):
+        if not (
+            lower <= value + rounding and np.linalg.norm(slope) < np.linalg.norm(gradient)
+        ):
             break
         y, value, gradient = after, lower, slope
     return y
@@ -128,7 +130,9 @@ def main() -> None:
         point = [float(f"{x:.{DIGITS}g}") for x in minimizer(problem)]
         found.setdefault(problem.name, []).append(point)
         print(problem.name, problem.seed, problem.loss(np.array(point)))
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in found.items())
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in found.items()
+    )
     FILE.write_text(f"{{\n{lines}\n}}\n", "utf-8")
 
 

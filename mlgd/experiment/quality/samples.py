@@ -270,7 +270,9 @@ def portfolio(rng: np.random.Generator) -> Ladder:
     return Ladder(start=np.zeros(10), sizes=sizes, level=level, limit=limit)
 
 
-@problem("stock", "draws", convex=True, truth="the expectation, by Gauss's rule of 1200 nodes")
+@problem(
+    "stock", "draws", convex=True, truth="the expectation, by Gauss's rule of 1200 nodes"
+)
 def stock(rng: np.random.Generator) -> Ladder:
     """How much of eight goods to order before demand is known: the newsvendor's problem.
 

@@ -28,7 +28,9 @@ CELLS = {
 KINDS = tuple(CELLS)
 
 
-def cell(kind: str, gamma: float, kappa: float, eps: float, seeds: Sequence[int]) -> np.ndarray:
+def cell(
+    kind: str, gamma: float, kappa: float, eps: float, seeds: Sequence[int]
+) -> np.ndarray:
     """For each seed: the true loss over eps, the price over that in hindsight, success."""
     flat = kind == "isotropic"
     family = "fresh" if flat else kind

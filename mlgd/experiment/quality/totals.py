@@ -59,7 +59,11 @@ def over_rival(runs: Iterable[Run]) -> list[float]:
 
 def over_hindsight(runs: Iterable[Run]) -> list[float]:
     """Prices over the least in hindsight, where the tool reached eps."""
-    return [run.price / run.hindsight for run in runs if run.reached and run.hindsight < np.inf]
+    return [
+        run.price / run.hindsight
+        for run in runs
+        if run.reached and run.hindsight < np.inf
+    ]
 
 
 def by_target(prices, runs: Sequence[Run]) -> dict:
@@ -161,7 +165,9 @@ def total_table(found: dict) -> str:
     lines.append(f"a smaller eps was more than 5% cheaper in {cheaper} of {steps} steps")
     head = f"{'policy':40s} {'stopped above eps':>18s} {'(convex)':>9s}"
     lines.append(f"{head} {'our price over its':>20s}")
-    said = {name: told["runs"] - told["reached"] for name, told in found["promises"].items()}
+    said = {
+        name: told["runs"] - told["reached"] for name, told in found["promises"].items()
+    }
     lines.append(f"{'minimize':40s} {said['all']:18d} {said['convex']:9d} {1:>20d}")
     for name, told in found["policies"].items():
         above = f"{told['above']:18d} {told['above, convex']:9d}"

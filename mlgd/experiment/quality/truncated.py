@@ -51,7 +51,9 @@ def sweeps(rng: np.random.Generator) -> Ladder:
     )
 
 
-@problem("equilibrium", "iterations", convex=False, truth="256 iterations", shares=PRECISE)
+@problem(
+    "equilibrium", "iterations", convex=False, truth="256 iterations", shares=PRECISE
+)
 def equilibrium(rng: np.random.Generator) -> Ladder:
     """A layer whose state is a fixed point, reached by n iterations: a deep equilibrium model.
 
