@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from playwright.sync_api import Page, TimeoutError
-from test_limits import STORIES
+from test_audits_beside import STORIES
 
 from mlgd.book.chapters import contents
 

@@ -48,4 +48,4 @@ def test_every_public_name_has_a_docstring_and_an_entry(book):
 def test_the_page_shows_signatures_without_types(html):
     page = (html / "book" / "reference.html").read_text(encoding="utf-8")
     call = BeautifulSoup(page, "html.parser").find(id="mlgd.minimize").get_text()
-    assert "minimize(h, y0, plan=None, *, eps=None, radius=None, rng=None" in call
+    assert "minimize(h, y0, eps=None, *, radius=None, loss=None, callback=None" in call

@@ -86,7 +86,9 @@ def test_the_ten_lines_of_the_readme_run(home, root):
         r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.S
     )
     printed = run(home, block)
-    assert re.search(r"status  done: a loss of about \S+ by level", printed)
+    assert re.search(
+        r"status  done: judged on level \d, the loss is about \S+ above", printed
+    )
     assert re.search(r"price  \S+ for \d+ evaluations", printed)
     assert "for gradients" in printed
 
