@@ -153,6 +153,9 @@ class Run:
             self.ending = self.cut_short(ended)
             self.keep()
             return False
+        except BaseException as raised:
+            self.interrupt(raised)
+            raise
         if not same(value, now, self.bill.h.repeats):
             self.file.refuse(["gradient there"])
         return True

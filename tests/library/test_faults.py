@@ -397,3 +397,15 @@ def test_rosenbrock_stays_downhill():
 def test_an_increment_whose_square_underflows_is_no_direction():
     h = Hierarchy(lambda k, y: CURVATURE * (y - 1) + 1e-85**k * OFF[k], price, range(9))
     assert minimize(h, ZERO, max_cost=3e4).status != "failed"
+
+
+def test_an_interrupt_at_the_comparison_is_charged_and_has_the_result(tmp_path):
+    f, path = Counted(), tmp_path / "a"
+    minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path, max_cost=300)
+    interrupted = f.calls + 1
+    f.fault, f.when = KeyboardInterrupt(), lambda calls, k, y: calls == interrupted
+    with pytest.raises(KeyboardInterrupt) as caught:
+        minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert caught.value.result.cost == f.paid
+    last = minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert (last.cost, last.nfev) == (f.paid, f.calls)
