@@ -38,10 +38,12 @@ class Checkpoint:
         kept = load(self.path)
         if kept:
             there = kept["beginning"]
-            given = self.beginning.items()
-            self.refuse(
-                name for name, value in given if not same(there[name], value, SAME_START)
-            )
+            other = []
+            for name, value in self.beginning.items():
+                # what a run of another kind lacks is other too
+                if name not in there or not same(there[name], value, SAME_START):
+                    other.append(name)
+            self.refuse(other)
         return kept
 
     def refuse(self, other: Iterable[str]) -> None:
@@ -134,7 +136,8 @@ def load(path: str | os.PathLike) -> dict:
 
 def _content(path: Path) -> dict:
     """The tree in an intact file of this version."""
-    with np.load(path, allow_pickle=False) as file:
+    # opened here: numpy leaves the handle of a damaged archive open
+    with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
         text = file["text"].tobytes()
         arrays = [file[f"arr_{i}"] for i in range(len(file.files) - 1)]
 

@@ -409,3 +409,22 @@ def test_an_interrupt_at_the_comparison_is_charged_and_has_the_result(tmp_path):
     assert caught.value.result.cost == f.paid
     last = minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
     assert (last.cost, last.nfev) == (f.paid, f.calls)
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_the_file_of_a_run_of_another_kind_is_refused_for_nothing(planned, tmp_path):
+    path = tmp_path / "a"
+    minimize_or_run(not planned, level, checkpoint=path)
+    before, f = path.read_bytes(), Counted()
+    with pytest.raises(ValueError, match=r"belongs to another run: it has another "):
+        minimize_or_run(planned, f, checkpoint=path)
+    assert (f.calls, path.read_bytes()) == (0, before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_damaged_file_is_closed_again(tmp_path):
+    path = tmp_path / "a"
+    minimize(ladder(level), ZERO, eps=1e-2, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="is damaged"):
+        minimize(ladder(level), ZERO, eps=1e-2, checkpoint=path)
