@@ -99,6 +99,7 @@ class Run:
         self.reach = FAR * (scale or 1 + float(np.linalg.norm(state.y)))
         self.rows: list = []  # (step, price of the course, loss of the output)
         self.ending: Ending | None = None
+        self.far = False  # whether the run diverged: then the start is handed over
         self.interrupted = False  # and the loss at the point reached is not known
         self.file: Checkpoint | None = None
         self.resumed = False
@@ -175,7 +176,7 @@ class Run:
         if self.ending is None:
             self.ending = Ending(state.status, state.message)
         if self.is_far():
-            self.ending = Ending("diverged", DIVERGED)
+            self.diverge()
 
     def guarded(self, steps: Iterator[None]) -> Iterator[None]:
         """The method's steps. What a level raises in them ends the run; no other error is caught.
@@ -195,10 +196,7 @@ class Run:
         if isinstance(ended, Stop):
             said = [f"{ended.message} (step {state.step})", state.message]
             return Ending(ended.status, "; ".join(filter(None, said)))
-        raised_by_user = ended.__cause__ is not None and not isinstance(
-            ended, OutOfDomain
-        )
-        hint = OUTSIDE if raised_by_user else ""
+        hint = OUTSIDE if of_the_user(ended) else ""
         what = f"step {state.step + 1}: {ended}{hint}; the output so far is kept"
         return Ending("failed", what, ended)
 
@@ -218,7 +216,7 @@ class Run:
         state, bill = self.state, self.bill
         if not state.step % self.every:
             if self.is_far():
-                self.ending = Ending("diverged", DIVERGED)
+                self.diverge()
                 return
             self.record()
         if self.file is not None:
@@ -257,6 +255,16 @@ class Run:
         moved = self.state.y - self.start
         return not math.sqrt(np.vdot(moved, moved)) <= self.reach
 
+    def diverge(self) -> None:
+        """End the run at its start; what a level raised on the way stays told."""
+        self.far = True
+        failed = self.ending is not None and of_the_user(self.ending.error)
+        if failed:
+            said = f"{self.ending.message}; {DIVERGED}"
+            self.ending = self.ending._replace(message=said)
+        else:
+            self.ending = Ending("diverged", DIVERGED)
+
     def record(self) -> None:
         """The loss of the output now, unless that row is there."""
         now = (self.state.step, self.bill.total)
@@ -279,7 +287,7 @@ class Run:
         y, promise, estimate = state.output, state.promise, state.estimate
         before, after = self.rows[0][2], self.rows[-1][2]
         known = math.isfinite(before) and not self.interrupted
-        if status == "diverged":
+        if self.far:
             y, promise, after = self.start.copy(), "none", before
         elif known and not after <= before:
             y = self.start.copy()
@@ -305,6 +313,15 @@ class Run:
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
         )
+
+
+def of_the_user(error: Exception | None) -> bool:
+    """Whether an exception of the user's own is behind what a level raised."""
+    return (
+        error is not None
+        and error.__cause__ is not None
+        and not isinstance(error, OutOfDomain)
+    )
 
 
 def refuse(h: Hierarchy, **functions: Callable | None) -> None:

@@ -428,3 +428,14 @@ def test_a_damaged_file_is_closed_again(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match="is damaged"):
         minimize(ladder(level), ZERO, eps=1e-2, checkpoint=path)
+
+
+def test_an_exception_far_away_is_told_and_not_only_that_the_run_diverged():
+    f = Counted(OverflowError("math range error"), lambda calls, k, y: abs(y[0]) > 1e10)
+    p = Plan.by_hand(Telescope(ladder(level), [1.0]), eta=1e6, steps=4000)
+    run = p.run(ladder(f), ZERO)
+    assert (run.status, run.promise, run.cost) == ("failed", "none", f.paid)
+    assert run.error.__cause__ is f.fault
+    assert np.array_equal(run.y, ZERO)
+    assert "OverflowError" in run.message
+    assert "the iterate left every region, and y is the start" in run.message
