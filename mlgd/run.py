@@ -100,7 +100,10 @@ class Run:
         self.rows: list = []  # (step, price of the course, loss of the output)
         self.ending: Ending | None = None
         self.far = False  # whether the run diverged: then the start is handed over
-        self.interrupted = False  # and the loss at the point reached is not known
+        # the iterate whose loss was recorded last
+        self.recorded: np.ndarray | None = None
+        # whether a run was interrupted where no loss was recorded
+        self.unknown = False
         self.file: Checkpoint | None = None
         self.resumed = False
 
@@ -111,6 +114,8 @@ class Run:
         if kept:
             self.state = type(self.state)(**kept["state"])
             self.rows = kept["rows"]
+            if self.rows and self.rows[-1][0] == self.state.step:
+                self.recorded = self.state.y
             self.bill.resume(kept["bill"])
             self.resumed = True
             log.info("resumed from %s at step %d", file.path, self.state.step)
@@ -203,8 +208,10 @@ class Run:
     def interrupt(self, raised: BaseException) -> None:
         """Keep what there is, and hand the result over on what was raised."""
         self.keep()
-        self.rows.append((self.state.step, self.bill.total, math.nan))
-        self.interrupted = True
+        # an iterate is a new array whenever it moves
+        self.unknown = self.recorded is not self.state.y
+        loss = math.nan if self.unknown else self.rows[-1][2]
+        self.rows.append((self.state.step, self.bill.total, loss))
         what = f"{type(raised).__name__} at step {self.state.step}: the output so far is kept"
         self.ending = Ending("stopped", what)
         raised.result = self.result()
@@ -272,6 +279,7 @@ class Run:
             return
         loss = math.nan if self.loss is None else float(self.loss(self.state.output))
         self.rows.append((*now, loss))
+        self.recorded = self.state.y
 
     def keep(self) -> None:
         """Write the file, if there is one and a gradient to know it by."""
@@ -286,7 +294,7 @@ class Run:
         status, message, error = self.ending
         y, promise, estimate = state.output, state.promise, state.estimate
         before, after = self.rows[0][2], self.rows[-1][2]
-        known = math.isfinite(before) and not self.interrupted
+        known = math.isfinite(before) and not self.unknown
         if self.far:
             y, promise, after = self.start.copy(), "none", before
         elif known and not after <= before:

@@ -439,3 +439,27 @@ def test_an_exception_far_away_is_told_and_not_only_that_the_run_diverged():
     assert np.array_equal(run.y, ZERO)
     assert "OverflowError" in run.message
     assert "the iterate left every region, and y is the start" in run.message
+
+
+@pytest.mark.parametrize("where", ["level", "callback"])
+def test_nor_is_it_handed_over_by_an_interrupt(where):
+    """The loss at the last whole step was recorded, and is above that at the start."""
+    seen = []
+
+    def interrupting(progress):
+        seen.append(progress.loss)
+        if where == "callback" and progress.loss > 0:
+            raise KeyboardInterrupt
+
+    def evaluate(k, y):
+        if where == "level" and seen and seen[-1] > 0:
+            raise KeyboardInterrupt
+        return level(k, y)
+
+    h, loss = ladder(evaluate), lambda y: float(y.sum())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        minimize(h, ZERO, eps=1e-3, loss=loss, callback=interrupting)
+    run = caught.value.result
+    assert np.array_equal(run.y, ZERO)
+    assert run.fun == 0
+    assert "is above 0 at the start, which is y" in run.message
