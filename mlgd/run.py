@@ -288,6 +288,15 @@ class Run:
 
     # --- the end ---
 
+    def believes(self, above: float) -> bool:
+        """Whether a promise stands, now that y is the start and the loss reached so far above it.
+
+        What is proved holds for the mean of many runs, and the start is better than this one.
+        """
+        if self.state.promise == "proved":
+            return math.isfinite(above)
+        return above <= self.state.estimate
+
     def result(self) -> Result:
         """What is handed back: the start where a run diverged, or is known to have ended worse."""
         state = self.state
@@ -299,11 +308,12 @@ class Run:
             y, promise, after = self.start.copy(), "none", before
         elif known and not after <= before:
             y = self.start.copy()
-            worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
-            message += f"; {worse}, which is y"
-            if (
-                promise == "estimate" and not after - before <= estimate
-            ):  # it was believed wrongly
+            if math.isnan(after):
+                message += "; the loss there is no number, and y is the start"
+            else:
+                worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
+                message += f"; {worse}, which is y"
+            if promise != "none" and not self.believes(after - before):
                 promise = "none"
                 status = "missed" if status == "done" else status
             estimate, after = math.nan, before

@@ -463,3 +463,20 @@ def test_nor_is_it_handed_over_by_an_interrupt(where):
     assert np.array_equal(run.y, ZERO)
     assert run.fun == 0
     assert "is above 0 at the start, which is y" in run.message
+
+
+@pytest.mark.parametrize("last", [math.nan, math.inf])
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_loss_that_is_no_number_where_the_run_ends_takes_the_promise_back(
+    planned, last
+):
+    losses = iter([1.0])
+    loss = lambda y: next(losses, last)  # noqa: E731
+    if planned:
+        h = Hierarchy(lambda k, y: y - 1 + 2.0**-k / 6, price, range(12), accuracy=dyadic)
+        run = plan(PROBLEM, 0.5, on=h).run(h, ZERO, rng=0, loss=loss)
+    else:
+        run = minimize(ladder(level), ZERO, eps=1e-3, loss=loss)
+    assert (run.status, run.promise, run.fun) == ("missed", "none", 1.0)
+    assert np.array_equal(run.y, ZERO)
+    assert "nan" not in run.message
