@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -480,3 +481,35 @@ def test_a_loss_that_is_no_number_where_the_run_ends_takes_the_promise_back(
     assert (run.status, run.promise, run.fun) == ("missed", "none", 1.0)
     assert np.array_equal(run.y, ZERO)
     assert "nan" not in run.message
+
+
+BY_HAND = Plan.by_hand(Telescope(ladder(level), [1.0, 0.5]), eta=0.5, steps=9)
+UNFIT = [
+    ({"growth": 0}, "growth must be positive and finite; got 0"),
+    ({"growth": math.nan}, "growth must be positive and finite; got nan"),
+    ({"window": 0}, "the window must be positive and finite; got 0"),
+    ({"window": 2.5}, "the window must be a whole number, at least 1; got 2.5"),
+    ({"window": 10}, "the window must be at most the number of steps, 9; got 10"),
+    ({"stages": ("a",)}, "this plan lacks stages"),
+    (
+        {"stages": (replace(BY_HAND.stages[0], steps=0),)},
+        "the steps of a stage must be pos",
+    ),
+    (
+        {"stages": (replace(BY_HAND.stages[0], steps=2.5),)},
+        "the steps of a stage must be a wh",
+    ),
+    ({"promise": "sure"}, r"a promise that is known \(got 'sure'\)"),
+    (
+        {"promise": "proved", "problem": PROBLEM, "eps": 1e-9},
+        "an error budget for what it prom",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), UNFIT)
+def test_a_plan_that_was_changed_by_hand_is_checked(changes, sentence):
+    f = Counted()
+    with pytest.raises(ValueError, match=sentence):
+        replace(BY_HAND, **changes).run(ladder(f, accuracy=dyadic), ZERO, rng=0)
+    assert f.calls == 0
