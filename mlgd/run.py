@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .checkpoint import Checkpoint, copied, same
-from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder
+from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder, shown
 from .result import Bill, Result, Stop, Trace, log
 
 FAR = (
@@ -277,7 +277,9 @@ class Run:
         now = (self.state.step, self.bill.total)
         if self.rows and tuple(self.rows[-1][:2]) == now:
             return
-        loss = math.nan if self.loss is None else float(self.loss(self.state.output))
+        loss = math.nan
+        if self.loss is not None:
+            loss = number(self.loss(self.state.output))
         self.rows.append((*now, loss))
         self.recorded = self.state.y
 
@@ -331,6 +333,19 @@ class Run:
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
         )
+
+
+def number(loss) -> float:
+    """What a loss returned, as a float; nan where it has no value."""
+    try:
+        read = np.asarray(loss)
+        if read.dtype.kind in "fiubO":  # and no text, no complex number
+            return float(read.item())
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(
+        f"loss(y) must return a number; it returned {shown(loss)}: return a float"
+    )
 
 
 def of_the_user(error: Exception | None) -> bool:

@@ -513,3 +513,20 @@ def test_a_plan_that_was_changed_by_hand_is_checked(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         replace(BY_HAND, **changes).run(ladder(f, accuracy=dyadic), ZERO, rng=0)
     assert f.calls == 0
+
+
+@pytest.mark.parametrize("value", [None, "high", np.zeros(3), 1j, {}])
+def test_a_loss_that_returns_no_number_is_told_before_anything_is_paid(value):
+    f = Counted()
+    with pytest.raises(
+        TypeError, match=r"loss\(y\) must return a number; it returned"
+    ) as caught:
+        minimize(ladder(f), ZERO, eps=1e-3, loss=lambda y: value)
+    assert f.calls == caught.value.result.nfev == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.float32, np.atleast_1d, np.array])
+def test_a_loss_may_return_a_number_of_any_kind(kind):
+    run = minimize(ladder(level), ZERO, eps=1e-2, loss=lambda y: kind(y @ y))
+    assert run.trace.loss[0] == 0
