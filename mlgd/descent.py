@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from .checkpoint import Checkpoint
-from .hierarchy import Hierarchy, positive
+from .hierarchy import LARGEST, Hierarchy, positive
 from .plans import METHODS, Plan, Stage, whole, within
 from .result import Bill, Result
 from .run import Progress, Run, State, refuse
@@ -80,7 +80,11 @@ def complete(plan: Plan) -> None:
     if lacks:
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
-    positive("the plan's eta", plan.eta)
+    if positive("the plan's eta", plan.eta) > LARGEST:
+        raise ValueError(
+            f"the plan's eta must be at most {LARGEST:g}, so that steps stay ordinary floats; got "
+            f"{plan.eta:g}: choose another unit of the loss"
+        )
     positive("the plan's growth", plan.growth)
     for stage in plan.stages:
         whole("the steps of a stage", stage.steps)

@@ -141,7 +141,10 @@ class Flow(State):
             *coarse, fine = bill.values(pairs[level], self.y)
             increment = fine - coarse[0] if coarse else fine
             self.mean = self.averaged(time, weight)
-            self.y = self.y - increment / rate
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # the run has diverged then
+                self.y = self.y - increment / rate
             self.time = time
             yield
         if horizon:
@@ -157,7 +160,8 @@ class Flow(State):
             share = math.expm1(-weight * still) / math.expm1(-weight * now)
         else:
             share = still / now
-        return self.mean + share * (self.y - self.mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.mean + share * (self.y - self.mean)
 
 
 def flow(
@@ -186,7 +190,7 @@ def flow(
         schedule = rates
     else:
         schedule = constant(by_level("rate", rates, h.levels))
-    positive("the horizon", horizon, zero=True)
+    horizon = positive("the horizon", horizon, zero=True)
     positive("the weight", schedule.weight, zero=True)
     bill = Bill(h.only(schedule.levels), max_cost)
     start = h.point(y0)

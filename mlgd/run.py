@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .checkpoint import Checkpoint, copied, same
-from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder, shown
+from .hierarchy import Hierarchy, LevelError, OutOfDomain, begins, function, ladder, shown
 from .result import Bill, Result, Stop, Trace, log
 
 FAR = (
@@ -92,7 +92,7 @@ class Run:
         self.state = state
         self.loss = loss
         self.callback = callback
-        self.start = state.y
+        self.start = begins(state.y)
         self.start.flags.writeable = False
         self.begun = time.monotonic()
         self.every = max(1, math.ceil(steps / RECORDS))

@@ -31,6 +31,9 @@ FAINT = 1e-100
 LOUD = 1e150
 
 
+LEAST = 1e-150  # probability: a value divided by it is an ordinary float
+
+
 def regime(gamma: float) -> str:
     """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
     if gamma == 2:
@@ -98,6 +101,11 @@ class Telescope:
     def __init__(self, h: Hierarchy, probabilities: Probabilities):
         given = by_level("probability", probabilities, ladder(h).levels)
         for k, q in given.items():
+            if q < LEAST:
+                raise ValueError(
+                    f"a probability is at least {LEAST:g}, since values are divided by it; got "
+                    f"{q!r} at level {k}: leave that level out"
+                )
             if q > 1:
                 raise ValueError(f"a probability is at most 1; got {q!r} at level {k}")
         levels = tuple(given)

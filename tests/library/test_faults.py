@@ -17,10 +17,12 @@ from mlgd import (
     Problem,
     Telescope,
     compare,
+    constants,
     minimize,
     plan,
 )
 from mlgd import checkpoint as files
+from mlgd.flow import flow
 from mlgd.hierarchy import dyadic
 
 D = 30
@@ -530,3 +532,57 @@ def test_a_loss_that_returns_no_number_is_told_before_anything_is_paid(value):
 def test_a_loss_may_return_a_number_of_any_kind(kind):
     run = minimize(ladder(level), ZERO, eps=1e-2, loss=lambda y: kind(y @ y))
     assert run.trace.loss[0] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e151, 1e160, 1e300, 1e308])
+def test_points_whose_squares_no_float_holds_are_refused_before_anything_is_paid(size):
+    f = Counted()
+    h = ladder(f, accuracy=dyadic)
+    for use in (
+        lambda y: minimize(h, y, eps=1e-3),
+        lambda y: BY_HAND.run(h, y),
+        lambda y: flow(h, y, [1.0], 1.0),
+        lambda y: constants(h, y),
+    ):
+        with pytest.raises(
+            ValueError, match=r"is too large.* choose another unit of the point"
+        ):
+            use(ZERO + size)
+    assert f.calls == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_gradients_whose_squares_no_float_holds_end_a_plan_or_are_refused(size):
+    h = ladder(lambda k, y: size * level(k, y))
+    for use in (
+        lambda: BY_HAND.run(h, ZERO),
+        lambda: constants(h, ZERO),
+    ):
+        with pytest.raises(LevelError, match="choose another unit of the loss"):
+            use()
+    grows = ladder(lambda k, y: 1e40 * (y - 1))
+    p = Plan.by_hand(Telescope(grows, [1.0]), eta=0.5, steps=4000)
+    assert p.run(grows, ZERO).status == "diverged"
+
+
+def test_numbers_that_values_are_multiplied_or_divided_by_are_ordinary():
+    with pytest.raises(ValueError, match="a probability is at least 1e-150"):
+        Telescope(ladder(level), [1.0, 5e-324])
+    with pytest.raises(ValueError, match="eta must be at most 1e"):
+        replace(BY_HAND, eta=1e200).run(ladder(level), ZERO)
+
+
+class Attached:
+    """As a tensor with a gradient of its own."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("call detach() first")
+
+
+def test_a_point_whose_own_conversion_fails_is_refused():
+    with pytest.raises(
+        ValueError, match="a point must be an array of finite real numbers"
+    ):
+        minimize(ladder(level), Attached(), eps=1e-3)
