@@ -240,9 +240,7 @@ def taken(
     except LevelError:  # of a ladder that is made of another one
         raise
     except Exception as error:
-        raise LevelError(
-            f"level {k} raised {type(error).__name__}: {error}", k
-        ) from error
+        raise LevelError(f"level {k} raised {told(error)}", k) from error
     if type(raw) is np.ndarray and raw.dtype is FLOAT:
         value = raw.copy() if fresh else raw
     else:
@@ -314,6 +312,15 @@ def shown(given) -> str:
     text = repr(given)
     short = len(text) <= 60 and "\n" not in text
     return text if short else f"a value of type {type(given).__name__}"
+
+
+def told(error: Exception) -> str:
+    """The kind of an exception, and what it says, if it can say that."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception:  # its own __str__ is broken
+        return kind
 
 
 def shown_point(y: np.ndarray) -> str:

@@ -214,7 +214,7 @@ class Run:
         self.rows.append((self.state.step, self.bill.total, loss))
         what = f"{type(raised).__name__} at step {self.state.step}: the output so far is kept"
         self.ending = Ending("stopped", what)
-        raised.result = self.result()
+        vars(raised)["result"] = self.result()  # also on one that is frozen
 
     # --- after a step ---
 

@@ -3,7 +3,7 @@
 import math
 import pickle
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -586,3 +586,29 @@ def test_a_point_whose_own_conversion_fails_is_refused():
         ValueError, match="a point must be an array of finite real numbers"
     ):
         minimize(ladder(level), Attached(), eps=1e-3)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def test_an_exception_that_cannot_be_printed_is_an_exception_like_others():
+    f = Counted(Mute(), lambda calls, k, y: calls == 9)
+    run = minimize(ladder(f), ZERO, eps=1e-3)
+    assert (run.status, run.error.__cause__) == ("failed", f.fault)
+    assert "level 0 raised Mute" in run.message
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int = 1
+
+
+def test_an_exception_that_is_frozen_has_the_result_too():
+    def callback(progress):
+        raise Frozen
+
+    with pytest.raises(Frozen) as caught:
+        minimize(ladder(level), ZERO, eps=1e-3, callback=callback)
+    assert caught.value.result.status == "stopped"
