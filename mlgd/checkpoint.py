@@ -119,7 +119,7 @@ def load(path: str | os.PathLike) -> dict:
     Tuples come back as lists.
     """
     here = Path(path) if isinstance(path, str | os.PathLike) else None
-    if here is None or here.is_dir() or not here.parent.is_dir():
+    if here is None or not could_be_a_file(here):
         why = "must be the path of a file, in a folder that is there"
         raise ValueError(f"checkpoint {why}; got {path!r}")
     if not here.exists():
@@ -132,6 +132,17 @@ def load(path: str | os.PathLike) -> dict:
         raise ValueError(
             f"the checkpoint {path} is damaged, or not one of this version: delete it to start anew"
         ) from None
+
+
+def could_be_a_file(path: Path) -> bool:
+    """Whether a path is that of a file, or free for one; a pipe or a device would never end."""
+    try:
+        os.stat(path.parent / f"{path.name}.part")  # its name too may be too long
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):  # ValueError: a zero byte
+        return False
+    return path.parent.is_dir() and (path.is_file() or not path.exists())
 
 
 def _content(path: Path) -> dict:

@@ -1,6 +1,7 @@
 """Whose fault is whose: what a user's own functions raise, what a run paid, what it may claim."""
 
 import math
+import os
 import pickle
 import warnings
 from dataclasses import dataclass, replace
@@ -612,3 +613,12 @@ def test_an_exception_that_is_frozen_has_the_result_too():
     with pytest.raises(Frozen) as caught:
         minimize(ladder(level), ZERO, eps=1e-3, callback=callback)
     assert caught.value.result.status == "stopped"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 252, "pipe"])
+def test_a_path_where_no_file_can_be_is_refused_before_anything_is_paid(name, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    f, path = Counted(), f"{tmp_path}/{name}"
+    with pytest.raises(ValueError, match="checkpoint must be the path of a file"):
+        minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert f.calls == 0
