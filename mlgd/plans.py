@@ -130,7 +130,7 @@ class Stage:
 
     def on(self, call: Telescope) -> "Stage":
         """Its prices with this oracle, whose levels and probabilities it keeps."""
-        every = sum(call.h.cost(k) for k in call.levels)
+        every = sum(float(call.h.cost(k)) for k in call.levels)
         return replace(
             self,
             price=call.expected_cost(),

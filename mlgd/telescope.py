@@ -155,7 +155,7 @@ class Telescope:
             own = p[i]
             next_one = p[i + 1]  # its increment needs this level too
             used = own + next_one - own * next_one
-            total += used * self.h.cost(self.levels[i])
+            total += used * float(self.h.cost(self.levels[i]))
         return total
 
     # --- samples ---
@@ -199,7 +199,7 @@ class Telescope:
                 weights[i - 1] = weights.get(i - 1, 0.0) - weight
             weights[i] = weight
         levels = tuple(self.levels[i] for i in weights)
-        price = sum(self.h.cost(k) for k in levels)
+        price = sum(float(self.h.cost(k)) for k in levels)  # integers of numpy overflow
         return Recipe(levels, tuple(weights.values()), float(price))
 
     # --- choices of the probabilities ---

@@ -622,3 +622,14 @@ def test_a_path_where_no_file_can_be_is_refused_before_anything_is_paid(name, tm
     with pytest.raises(ValueError, match="checkpoint must be the path of a file"):
         minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
     assert f.calls == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_prices_may_be_small_integers_of_numpy():
+    prices = np.array([100, 120, 127], dtype=np.int8)
+    t = Telescope(
+        Hierarchy(level, lambda k: prices[k], range(3)), [0.9999, 0.9999, 0.9999]
+    )
+    assert t.draw(ZERO, rng=0).cost == 347
+    assert 346 < t.expected_cost() <= 347
+    assert Plan.by_hand(t, eta=0.1, steps=3).cost_bound == 3 * 347
