@@ -138,7 +138,7 @@ def could_be_a_file(path: Path) -> bool:
     """Whether a path is that of a file, or free for one; a pipe or a device would never end."""
     try:
         os.stat(path.parent / f"{path.name}.part")  # its name too may be too long
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         pass
     except (OSError, ValueError):  # ValueError: a zero byte
         return False

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .hierarchy import Hierarchy, by_level, positive
+from .hierarchy import Hierarchy, by_level, positive, shown
 from .result import Bill, Result
 from .run import Run, State, refuse
 
@@ -47,6 +47,21 @@ class Schedule:
         inside = {t for t in self.breaks if 0 < t < horizon}
         return list(pairwise([0.0, *sorted(inside), horizon]))
 
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """The rates at some times, or a refusal."""
+        given = self.rates(times)
+        shape = (len(self.levels), times.size)
+        try:
+            read = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            read = np.empty(0)
+        if read.shape != shape:
+            raise ValueError(
+                f"rates(times) must return a row per level and a column per time, here {shape}; "
+                f"got {shown(given)}"
+            )
+        return read
+
     def integral(self, values: Sequence[float], horizon: float) -> float:
         """The integral of sum over levels of value_k rate_k(t): with ones, the events on average.
 
@@ -57,7 +72,7 @@ class Schedule:
         total = 0.0
         for start, end in self.stretches(horizon):
             half = (end - start) / 2
-            rates = self.rates(start + half * (1 + nodes))
+            rates = self.at(start + half * (1 + nodes))
             bounded = rates <= self._bounds(start, end)[:, None]
             if not (bounded & (rates >= 0)).all():
                 needed = "rates must be non-negative, monotone between breaks"
@@ -88,7 +103,7 @@ class Schedule:
         times = np.sort(rng.uniform(low, high, number))
         which = rng.random(number) * total[-1]
         level = np.searchsorted(total, which, side="right")
-        rate = self.rates(times)[level, np.arange(number)]
+        rate = self.at(times)[level, np.arange(number)]
         kept = rng.random(number) * bound[level] < rate
         times = times[kept].tolist()
         level = level[kept].tolist()
@@ -98,7 +113,7 @@ class Schedule:
         """An upper bound of each rate on a piece that no break divides."""
         inside = 1e-9 * (end - start)  # at a break itself a rate may jump
         ends = np.array([start + inside, end - inside])
-        return self.rates(ends).max(axis=1) * SLACK
+        return self.at(ends).max(axis=1) * SLACK
 
 
 def constant(rates: Mapping[int, float]) -> Schedule:

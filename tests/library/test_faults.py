@@ -23,7 +23,7 @@ from mlgd import (
     plan,
 )
 from mlgd import checkpoint as files
-from mlgd.flow import flow
+from mlgd.flow import Schedule, flow
 from mlgd.hierarchy import dyadic
 
 D = 30
@@ -633,3 +633,26 @@ def test_prices_may_be_small_integers_of_numpy():
     assert t.draw(ZERO, rng=0).cost == 347
     assert 346 < t.expected_cost() <= 347
     assert Plan.by_hand(t, eta=0.1, steps=3).cost_bound == 3 * 347
+
+
+NO_RATES = [
+    lambda t: 1.0,
+    lambda t: None,
+    lambda t: np.ones(3),
+    lambda t: np.ones((5, t.size)),
+    lambda t: np.ones((1, 1)),
+    lambda t: [["fast"] * t.size],
+]
+
+
+@pytest.mark.parametrize("rates", NO_RATES)
+def test_rates_of_another_shape_are_refused_in_a_sentence(rates):
+    f = Counted()
+    with pytest.raises(ValueError, match="a row per level and a column per time, here"):
+        flow(ladder(f), ZERO, Schedule(rates, (0,)), 2.0, rng=0)
+    assert f.calls == 0
+
+
+def test_rates_may_be_lists():
+    schedule = Schedule(lambda t: [[1.0] * t.size], (0,))
+    assert flow(ladder(level), ZERO, schedule, 2.0, rng=0).status == "ended"
