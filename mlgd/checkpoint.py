@@ -38,10 +38,12 @@ class Checkpoint:
         kept = load(self.path)
         if kept:
             there = kept["beginning"]
-            given = self.beginning.items()
-            self.refuse(
-                name for name, value in given if not same(there[name], value, SAME_START)
-            )
+            other = []
+            for name, value in self.beginning.items():
+                # what a run of another kind lacks is other too
+                if name not in there or not same(there[name], value, SAME_START):
+                    other.append(name)
+            self.refuse(other)
         return kept
 
     def refuse(self, other: Iterable[str]) -> None:
@@ -117,7 +119,7 @@ def load(path: str | os.PathLike) -> dict:
     Tuples come back as lists.
     """
     here = Path(path) if isinstance(path, str | os.PathLike) else None
-    if here is None or here.is_dir() or not here.parent.is_dir():
+    if here is None or not could_be_a_file(here):
         why = "must be the path of a file, in a folder that is there"
         raise ValueError(f"checkpoint {why}; got {path!r}")
     if not here.exists():
@@ -132,9 +134,21 @@ def load(path: str | os.PathLike) -> dict:
         ) from None
 
 
+def could_be_a_file(path: Path) -> bool:
+    """Whether a path is that of a file, or free for one; a pipe or a device would never end."""
+    try:
+        os.stat(path.parent / f"{path.name}.part")  # its name too may be too long
+    except (FileNotFoundError, PermissionError):
+        pass
+    except (OSError, ValueError):  # ValueError: a zero byte
+        return False
+    return path.parent.is_dir() and (path.is_file() or not path.exists())
+
+
 def _content(path: Path) -> dict:
     """The tree in an intact file of this version."""
-    with np.load(path, allow_pickle=False) as file:
+    # opened here: numpy leaves the handle of a damaged archive open
+    with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
         text = file["text"].tobytes()
         arrays = [file[f"arr_{i}"] for i in range(len(file.files) - 1)]
 

@@ -91,7 +91,9 @@ def minimize(
         )
     if eps is not None:
         eps = positive("eps", eps)
-    if radius is not None and eps / positive("radius", radius) / radius > HUGE:
+    if radius is not None:
+        radius = positive("radius", radius)
+    if radius is not None and eps / radius / radius > HUGE:
         raise ValueError(
             f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
             "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from .checkpoint import Checkpoint
-from .hierarchy import Hierarchy, positive
-from .plans import METHODS, Plan
+from .hierarchy import LARGEST, Hierarchy, positive
+from .plans import METHODS, Plan, Stage, whole, within
 from .result import Bill, Result
 from .run import Progress, Run, State, refuse
 from .telescope import Telescope
@@ -63,16 +63,33 @@ def complete(plan: Plan) -> None:
     lacks = []
     if plan.method not in (*METHODS, "by hand"):
         lacks.append(f"a method that is known (got {plan.method!r})")
-    if not plan.stages:
+    made_of_stages = all(isinstance(stage, Stage) for stage in plan.stages)
+    if not (plan.stages and made_of_stages):
         lacks.append("stages")
-    if plan.problem is None and any(stage.probabilities is None for stage in plan.stages):
+    elif plan.problem is None and any(
+        stage.probabilities is None for stage in plan.stages
+    ):
         lacks.append("a problem, or probabilities in every stage")
-    if plan.promise != "none" and (plan.problem is None or not math.isfinite(plan.eps)):
-        lacks.append("a problem and an eps for what it promises")
+    if plan.promise not in ("none", "estimate", "proved"):
+        lacks.append(f"a promise that is known (got {plan.promise!r})")
+    elif plan.promise != "none":
+        if plan.problem is None or not math.isfinite(plan.eps):
+            lacks.append("a problem and an eps for what it promises")
+        if plan.budget is None:  # by `plan` alone
+            lacks.append("an error budget for what it promises")
     if lacks:
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
-    positive("the plan's eta", plan.eta)
+    if positive("the plan's eta", plan.eta) > LARGEST:
+        raise ValueError(
+            f"the plan's eta must be at most {LARGEST:g}, so that steps stay ordinary floats; got "
+            f"{plan.eta:g}: choose another unit of the loss"
+        )
+    positive("the plan's growth", plan.growth)
+    for stage in plan.stages:
+        whole("the steps of a stage", stage.steps)
+    if plan.window is not None:
+        within(whole("the window", plan.window), plan.steps)
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:

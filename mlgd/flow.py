@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .hierarchy import Hierarchy, by_level, positive
+from .hierarchy import Hierarchy, by_level, positive, shown
 from .result import Bill, Result
 from .run import Run, State, refuse
 
@@ -47,6 +47,21 @@ class Schedule:
         inside = {t for t in self.breaks if 0 < t < horizon}
         return list(pairwise([0.0, *sorted(inside), horizon]))
 
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """The rates at some times, or a refusal."""
+        given = self.rates(times)
+        shape = (len(self.levels), times.size)
+        try:
+            read = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            read = np.empty(0)
+        if read.shape != shape:
+            raise ValueError(
+                f"rates(times) must return a row per level and a column per time, here {shape}; "
+                f"got {shown(given)}"
+            )
+        return read
+
     def integral(self, values: Sequence[float], horizon: float) -> float:
         """The integral of sum over levels of value_k rate_k(t): with ones, the events on average.
 
@@ -57,7 +72,7 @@ class Schedule:
         total = 0.0
         for start, end in self.stretches(horizon):
             half = (end - start) / 2
-            rates = self.rates(start + half * (1 + nodes))
+            rates = self.at(start + half * (1 + nodes))
             bounded = rates <= self._bounds(start, end)[:, None]
             if not (bounded & (rates >= 0)).all():
                 needed = "rates must be non-negative, monotone between breaks"
@@ -88,7 +103,7 @@ class Schedule:
         times = np.sort(rng.uniform(low, high, number))
         which = rng.random(number) * total[-1]
         level = np.searchsorted(total, which, side="right")
-        rate = self.rates(times)[level, np.arange(number)]
+        rate = self.at(times)[level, np.arange(number)]
         kept = rng.random(number) * bound[level] < rate
         times = times[kept].tolist()
         level = level[kept].tolist()
@@ -98,7 +113,7 @@ class Schedule:
         """An upper bound of each rate on a piece that no break divides."""
         inside = 1e-9 * (end - start)  # at a break itself a rate may jump
         ends = np.array([start + inside, end - inside])
-        return self.rates(ends).max(axis=1) * SLACK
+        return self.at(ends).max(axis=1) * SLACK
 
 
 def constant(rates: Mapping[int, float]) -> Schedule:
@@ -141,7 +156,10 @@ class Flow(State):
             *coarse, fine = bill.values(pairs[level], self.y)
             increment = fine - coarse[0] if coarse else fine
             self.mean = self.averaged(time, weight)
-            self.y = self.y - increment / rate
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # the run has diverged then
+                self.y = self.y - increment / rate
             self.time = time
             yield
         if horizon:
@@ -157,7 +175,8 @@ class Flow(State):
             share = math.expm1(-weight * still) / math.expm1(-weight * now)
         else:
             share = still / now
-        return self.mean + share * (self.y - self.mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.mean + share * (self.y - self.mean)
 
 
 def flow(
@@ -186,7 +205,7 @@ def flow(
         schedule = rates
     else:
         schedule = constant(by_level("rate", rates, h.levels))
-    positive("the horizon", horizon, zero=True)
+    horizon = positive("the horizon", horizon, zero=True)
     positive("the weight", schedule.weight, zero=True)
     bill = Bill(h.only(schedule.levels), max_cost)
     start = h.point(y0)

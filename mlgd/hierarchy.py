@@ -18,6 +18,9 @@ FLOAT = np.dtype(float)
 
 
 LARGEST_PRICE = 1e200  # sums of larger ones may overflow
+LARGEST = (
+    1e150  # norm of a point or a gradient: squares of larger ones, and sums, may overflow
+)
 
 
 class LevelError(ValueError):
@@ -198,7 +201,7 @@ class Hierarchy:
         """A point as a float array of its own, or a refusal; nothing is paid."""
         try:
             point = np.empty(0) if np.iscomplexobj(y) else np.array(y, dtype=float)
-        except (TypeError, ValueError):
+        except Exception:  # whatever the object's own conversion raises
             point = np.empty(0)
         if not (point.ndim and point.size and np.isfinite(point).all()):
             raise ValueError(
@@ -218,8 +221,13 @@ class Hierarchy:
         return fine - coarse[0] if coarse else fine
 
 
-def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndarray:
-    """level(k, y) as a float array of y's shape, or LevelError; the hot path of every run."""
+def taken(
+    level: Callable, k: int, y: np.ndarray, fresh: bool = True, squared: bool = False
+) -> np.ndarray:
+    """level(k, y) as a float array of y's shape, or LevelError; the hot path of every run.
+
+    Where it is `squared`, a value whose square overflows is as bad as one that is not finite.
+    """
     seen = y
     if y.flags.writeable:
         seen = y.view()
@@ -232,9 +240,7 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
     except LevelError:  # of a ladder that is made of another one
         raise
     except Exception as error:
-        raise LevelError(
-            f"level {k} raised {type(error).__name__}: {error}", k
-        ) from error
+        raise LevelError(f"level {k} raised {told(error)}", k) from error
     if type(raw) is np.ndarray and raw.dtype is FLOAT:
         value = raw.copy() if fresh else raw
     else:
@@ -243,11 +249,21 @@ def taken(level: Callable, k: int, y: np.ndarray, fresh: bool = True) -> np.ndar
         what = f"shape {value.shape} at a point of shape {y.shape}: return one entry per coordinate"
         raise LevelError(f"level {k} returned {what}", k)
     # vdot is a fifth of isfinite, and unlike dot it does not warn where a square overflows
-    if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
-        raise OutOfDomain(
-            f"level {k} returned a non-finite value at y = {shown_point(y)}", k
-        )
+    if not math.isfinite(np.vdot(value, value)):
+        if squared or not np.isfinite(value).all():
+            raise OutOfDomain(unusable(k, value, y), k)
     return value
+
+
+def unusable(k: int, value: np.ndarray, y: np.ndarray) -> str:
+    """What is wrong with a value of level k whose square is no ordinary float."""
+    if not np.isfinite(value).all():
+        return f"level {k} returned a non-finite value at y = {shown_point(y)}"
+    return (
+        f"level {k} returned a value of size {np.abs(value).max():.1g}, whose square is no "
+        f"ordinary float, at y = {shown_point(y)}: choose another unit of the loss (or of the "
+        "point)"
+    )
 
 
 def _converted(raw, k: int) -> np.ndarray:
@@ -278,6 +294,16 @@ def _converted(raw, k: int) -> np.ndarray:
     raise LevelError(f"level {k} returned {kind} ({why}): return the gradient alone", k)
 
 
+def begins(y: np.ndarray) -> np.ndarray:
+    """The start of a run, if its square is an ordinary float."""
+    if not np.vdot(y, y) <= LARGEST**2:
+        raise ValueError(
+            f"a start of size {np.abs(y).max():.1g} is too large, since squares must be ordinary "
+            f"floats (at most {LARGEST:g}): choose another unit of the point"
+        )
+    return y
+
+
 # --- what is given by hand, or the sentence that refuses it ---
 
 
@@ -286,6 +312,15 @@ def shown(given) -> str:
     text = repr(given)
     short = len(text) <= 60 and "\n" not in text
     return text if short else f"a value of type {type(given).__name__}"
+
+
+def told(error: Exception) -> str:
+    """The kind of an exception, and what it says, if it can say that."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception:  # its own __str__ is broken
+        return kind
 
 
 def shown_point(y: np.ndarray) -> str:

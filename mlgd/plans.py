@@ -130,7 +130,7 @@ class Stage:
 
     def on(self, call: Telescope) -> "Stage":
         """Its prices with this oracle, whose levels and probabilities it keeps."""
-        every = sum(call.h.cost(k) for k in call.levels)
+        every = sum(float(call.h.cost(k)) for k in call.levels)
         return replace(
             self,
             price=call.expected_cost(),
@@ -196,10 +196,9 @@ class Plan:
         """
         if not isinstance(telescope, Telescope):
             raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
-        _whole("steps", steps)
-        if window is not None and _whole("window", window) > steps:
-            needed = f"the window must be at most the number of steps, {steps}"
-            raise ValueError(f"{needed}; got {window}")
+        whole("steps", steps)
+        if window is not None:
+            within(whole("window", window), steps)
         stage = Stage(int(steps), math.nan, math.nan).on(telescope)
         eta = positive("eta", eta)
         return cls(method="by hand", eta=eta, stages=(stage,), window=window)
@@ -289,11 +288,18 @@ class Plan:
         return "\n".join(rows)
 
 
-def _whole(name: str, given: int) -> int:
+def whole(name: str, given: int) -> int:
     """A number of steps, or a refusal."""
     if isinstance(given, bool) or given != math.floor(positive(name, given)):
         raise ValueError(f"{name} must be a whole number, at least 1; got {given!r}")
     return given
+
+
+def within(window: int, steps: int) -> None:
+    """Refuse a window of more steps than there are."""
+    if window > steps:
+        needed = f"the window must be at most the number of steps, {steps}"
+        raise ValueError(f"{needed}; got {window}")
 
 
 def plan(

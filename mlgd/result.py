@@ -96,7 +96,7 @@ class Bill:
         self.total += price
         if self.unsettled is not None:
             self.unsettled.append((purpose, k))
-        value = taken(self.h.evaluate, k, y, fresh)
+        value = taken(self.h.evaluate, k, y, fresh, squared=True)
         if self.first is None:
             self.first = [k, value.copy()]
         return value
@@ -127,7 +127,7 @@ class Bill:
         """A_k(y) once more, to compare it: paid, and no part of the run's own course."""
         self.afford(self.price[k])
         self.charge_again({k: 1})
-        return taken(self.h.evaluate, k, y)
+        return taken(self.h.evaluate, k, y, squared=True)
 
     def charge_again(self, counts: dict[int, int]) -> None:
         """Charge evaluations that a resumption makes, or made, once more."""

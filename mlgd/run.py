@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .checkpoint import Checkpoint, copied, same
-from .hierarchy import Hierarchy, LevelError, OutOfDomain, function, ladder
+from .hierarchy import Hierarchy, LevelError, OutOfDomain, begins, function, ladder, shown
 from .result import Bill, Result, Stop, Trace, log
 
 FAR = (
@@ -92,14 +92,18 @@ class Run:
         self.state = state
         self.loss = loss
         self.callback = callback
-        self.start = state.y
+        self.start = begins(state.y)
         self.start.flags.writeable = False
         self.begun = time.monotonic()
         self.every = max(1, math.ceil(steps / RECORDS))
         self.reach = FAR * (scale or 1 + float(np.linalg.norm(state.y)))
         self.rows: list = []  # (step, price of the course, loss of the output)
         self.ending: Ending | None = None
-        self.interrupted = False  # and the loss at the point reached is not known
+        self.far = False  # whether the run diverged: then the start is handed over
+        # the iterate whose loss was recorded last
+        self.recorded: np.ndarray | None = None
+        # whether a run was interrupted where no loss was recorded
+        self.unknown = False
         self.file: Checkpoint | None = None
         self.resumed = False
 
@@ -110,6 +114,8 @@ class Run:
         if kept:
             self.state = type(self.state)(**kept["state"])
             self.rows = kept["rows"]
+            if self.rows and self.rows[-1][0] == self.state.step:
+                self.recorded = self.state.y
             self.bill.resume(kept["bill"])
             self.resumed = True
             log.info("resumed from %s at step %d", file.path, self.state.step)
@@ -153,6 +159,9 @@ class Run:
             self.ending = self.cut_short(ended)
             self.keep()
             return False
+        except BaseException as raised:
+            self.interrupt(raised)
+            raise
         if not same(value, now, self.bill.h.repeats):
             self.file.refuse(["gradient there"])
         return True
@@ -172,7 +181,7 @@ class Run:
         if self.ending is None:
             self.ending = Ending(state.status, state.message)
         if self.is_far():
-            self.ending = Ending("diverged", DIVERGED)
+            self.diverge()
 
     def guarded(self, steps: Iterator[None]) -> Iterator[None]:
         """The method's steps. What a level raises in them ends the run; no other error is caught.
@@ -192,21 +201,20 @@ class Run:
         if isinstance(ended, Stop):
             said = [f"{ended.message} (step {state.step})", state.message]
             return Ending(ended.status, "; ".join(filter(None, said)))
-        raised_by_user = ended.__cause__ is not None and not isinstance(
-            ended, OutOfDomain
-        )
-        hint = OUTSIDE if raised_by_user else ""
+        hint = OUTSIDE if of_the_user(ended) else ""
         what = f"step {state.step + 1}: {ended}{hint}; the output so far is kept"
         return Ending("failed", what, ended)
 
     def interrupt(self, raised: BaseException) -> None:
         """Keep what there is, and hand the result over on what was raised."""
         self.keep()
-        self.rows.append((self.state.step, self.bill.total, math.nan))
-        self.interrupted = True
+        # an iterate is a new array whenever it moves
+        self.unknown = self.recorded is not self.state.y
+        loss = math.nan if self.unknown else self.rows[-1][2]
+        self.rows.append((self.state.step, self.bill.total, loss))
         what = f"{type(raised).__name__} at step {self.state.step}: the output so far is kept"
         self.ending = Ending("stopped", what)
-        raised.result = self.result()
+        vars(raised)["result"] = self.result()  # also on one that is frozen
 
     # --- after a step ---
 
@@ -215,7 +223,7 @@ class Run:
         state, bill = self.state, self.bill
         if not state.step % self.every:
             if self.is_far():
-                self.ending = Ending("diverged", DIVERGED)
+                self.diverge()
                 return
             self.record()
         if self.file is not None:
@@ -254,13 +262,26 @@ class Run:
         moved = self.state.y - self.start
         return not math.sqrt(np.vdot(moved, moved)) <= self.reach
 
+    def diverge(self) -> None:
+        """End the run at its start; what a level raised on the way stays told."""
+        self.far = True
+        failed = self.ending is not None and of_the_user(self.ending.error)
+        if failed:
+            said = f"{self.ending.message}; {DIVERGED}"
+            self.ending = self.ending._replace(message=said)
+        else:
+            self.ending = Ending("diverged", DIVERGED)
+
     def record(self) -> None:
         """The loss of the output now, unless that row is there."""
         now = (self.state.step, self.bill.total)
         if self.rows and tuple(self.rows[-1][:2]) == now:
             return
-        loss = math.nan if self.loss is None else float(self.loss(self.state.output))
+        loss = math.nan
+        if self.loss is not None:
+            loss = number(self.loss(self.state.output))
         self.rows.append((*now, loss))
+        self.recorded = self.state.y
 
     def keep(self) -> None:
         """Write the file, if there is one and a gradient to know it by."""
@@ -269,22 +290,32 @@ class Run:
 
     # --- the end ---
 
+    def believes(self, above: float) -> bool:
+        """Whether a promise stands, now that y is the start and the loss reached so far above it.
+
+        What is proved holds for the mean of many runs, and the start is better than this one.
+        """
+        if self.state.promise == "proved":
+            return math.isfinite(above)
+        return above <= self.state.estimate
+
     def result(self) -> Result:
         """What is handed back: the start where a run diverged, or is known to have ended worse."""
         state = self.state
         status, message, error = self.ending
         y, promise, estimate = state.output, state.promise, state.estimate
         before, after = self.rows[0][2], self.rows[-1][2]
-        known = math.isfinite(before) and not self.interrupted
-        if status == "diverged":
+        known = math.isfinite(before) and not self.unknown
+        if self.far:
             y, promise, after = self.start.copy(), "none", before
         elif known and not after <= before:
             y = self.start.copy()
-            worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
-            message += f"; {worse}, which is y"
-            if (
-                promise == "estimate" and not after - before <= estimate
-            ):  # it was believed wrongly
+            if math.isnan(after):
+                message += "; the loss there is no number, and y is the start"
+            else:
+                worse = f"the loss there, {after:.3g}, is above {before:.3g} at the start"
+                message += f"; {worse}, which is y"
+            if promise != "none" and not self.believes(after - before):
                 promise = "none"
                 status = "missed" if status == "done" else status
             estimate, after = math.nan, before
@@ -302,6 +333,28 @@ class Run:
             decisions=tuple(state.decisions),
             trace=Trace(*map(np.array, zip(*self.rows, strict=True))),
         )
+
+
+def number(loss) -> float:
+    """What a loss returned, as a float; nan where it has no value."""
+    try:
+        read = np.asarray(loss)
+        if read.dtype.kind in "fiubO":  # and no text, no complex number
+            return float(read.item())
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(
+        f"loss(y) must return a number; it returned {shown(loss)}: return a float"
+    )
+
+
+def of_the_user(error: Exception | None) -> bool:
+    """Whether an exception of the user's own is behind what a level raised."""
+    return (
+        error is not None
+        and error.__cause__ is not None
+        and not isinstance(error, OutOfDomain)
+    )
 
 
 def refuse(h: Hierarchy, **functions: Callable | None) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .curvature import Curvature, Gradient, dot, norm, spectrum_around
-from .hierarchy import Hierarchy, OutOfDomain, ladder
+from .hierarchy import Hierarchy, OutOfDomain, begins, ladder, taken
 
 # of the first slope: a step ends above -0.9 and not above 0.8 of it
 STEEP, PAST = (
@@ -114,18 +114,18 @@ def constants(h: Hierarchy, y0: np.ndarray) -> Constants:
     ([4.0, 1.0, 2.0], 'level 0, 17 evaluations, price 17')
     """
     k = ladder(h).levels[0]
-    start = h.point(y0)
+    start = begins(h.point(y0))
     calls = 1
 
     def level(z: np.ndarray) -> np.ndarray | None:
         nonlocal calls
         calls += 1
         try:
-            return h.value(k, z)
+            return taken(h.evaluate, k, z, squared=True)
         except OutOfDomain:
             return None
 
-    y, g, known = start, h.value(k, start), Curvature()
+    y, g, known = start, taken(h.evaluate, k, start, squared=True), Curvature()
     small = 1e-3 * norm(g)
     while norm(g) > small and calls < 200:
         found = advance(level, y, g, known)

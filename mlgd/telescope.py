@@ -31,6 +31,9 @@ FAINT = 1e-100
 LOUD = 1e150
 
 
+LEAST = 1e-150  # probability: a value divided by it is an ordinary float
+
+
 def regime(gamma: float) -> str:
     """'ETMC', 'MC' or 'HTMC': easier than, at, or harder than Monte Carlo."""
     if gamma == 2:
@@ -98,6 +101,11 @@ class Telescope:
     def __init__(self, h: Hierarchy, probabilities: Probabilities):
         given = by_level("probability", probabilities, ladder(h).levels)
         for k, q in given.items():
+            if q < LEAST:
+                raise ValueError(
+                    f"a probability is at least {LEAST:g}, since values are divided by it; got "
+                    f"{q!r} at level {k}: leave that level out"
+                )
             if q > 1:
                 raise ValueError(f"a probability is at most 1; got {q!r} at level {k}")
         levels = tuple(given)
@@ -147,7 +155,7 @@ class Telescope:
             own = p[i]
             next_one = p[i + 1]  # its increment needs this level too
             used = own + next_one - own * next_one
-            total += used * self.h.cost(self.levels[i])
+            total += used * float(self.h.cost(self.levels[i]))
         return total
 
     # --- samples ---
@@ -191,7 +199,7 @@ class Telescope:
                 weights[i - 1] = weights.get(i - 1, 0.0) - weight
             weights[i] = weight
         levels = tuple(self.levels[i] for i in weights)
-        price = sum(self.h.cost(k) for k in levels)
+        price = sum(float(self.h.cost(k)) for k in levels)  # integers of numpy overflow
         return Recipe(levels, tuple(weights.values()), float(price))
 
     # --- choices of the probabilities ---

@@ -1,8 +1,10 @@
 """Whose fault is whose: what a user's own functions raise, what a run paid, what it may claim."""
 
 import math
+import os
 import pickle
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ from mlgd import (
     Problem,
     Telescope,
     compare,
+    constants,
     minimize,
     plan,
 )
 from mlgd import checkpoint as files
+from mlgd.flow import Schedule, flow
 from mlgd.hierarchy import dyadic
 
 D = 30
@@ -397,3 +401,258 @@ def test_rosenbrock_stays_downhill():
 def test_an_increment_whose_square_underflows_is_no_direction():
     h = Hierarchy(lambda k, y: CURVATURE * (y - 1) + 1e-85**k * OFF[k], price, range(9))
     assert minimize(h, ZERO, max_cost=3e4).status != "failed"
+
+
+def test_an_interrupt_at_the_comparison_is_charged_and_has_the_result(tmp_path):
+    f, path = Counted(), tmp_path / "a"
+    minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path, max_cost=300)
+    interrupted = f.calls + 1
+    f.fault, f.when = KeyboardInterrupt(), lambda calls, k, y: calls == interrupted
+    with pytest.raises(KeyboardInterrupt) as caught:
+        minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert caught.value.result.cost == f.paid
+    last = minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert (last.cost, last.nfev) == (f.paid, f.calls)
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_the_file_of_a_run_of_another_kind_is_refused_for_nothing(planned, tmp_path):
+    path = tmp_path / "a"
+    minimize_or_run(not planned, level, checkpoint=path)
+    before, f = path.read_bytes(), Counted()
+    with pytest.raises(ValueError, match=r"belongs to another run: it has another "):
+        minimize_or_run(planned, f, checkpoint=path)
+    assert (f.calls, path.read_bytes()) == (0, before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_damaged_file_is_closed_again(tmp_path):
+    path = tmp_path / "a"
+    minimize(ladder(level), ZERO, eps=1e-2, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="is damaged"):
+        minimize(ladder(level), ZERO, eps=1e-2, checkpoint=path)
+
+
+def test_an_exception_far_away_is_told_and_not_only_that_the_run_diverged():
+    f = Counted(OverflowError("math range error"), lambda calls, k, y: abs(y[0]) > 1e10)
+    p = Plan.by_hand(Telescope(ladder(level), [1.0]), eta=1e6, steps=4000)
+    run = p.run(ladder(f), ZERO)
+    assert (run.status, run.promise, run.cost) == ("failed", "none", f.paid)
+    assert run.error.__cause__ is f.fault
+    assert np.array_equal(run.y, ZERO)
+    assert "OverflowError" in run.message
+    assert "the iterate left every region, and y is the start" in run.message
+
+
+@pytest.mark.parametrize("where", ["level", "callback"])
+def test_nor_is_it_handed_over_by_an_interrupt(where):
+    """The loss at the last whole step was recorded, and is above that at the start."""
+    seen = []
+
+    def interrupting(progress):
+        seen.append(progress.loss)
+        if where == "callback" and progress.loss > 0:
+            raise KeyboardInterrupt
+
+    def evaluate(k, y):
+        if where == "level" and seen and seen[-1] > 0:
+            raise KeyboardInterrupt
+        return level(k, y)
+
+    h, loss = ladder(evaluate), lambda y: float(y.sum())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        minimize(h, ZERO, eps=1e-3, loss=loss, callback=interrupting)
+    run = caught.value.result
+    assert np.array_equal(run.y, ZERO)
+    assert run.fun == 0
+    assert "is above 0 at the start, which is y" in run.message
+
+
+@pytest.mark.parametrize("last", [math.nan, math.inf])
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_loss_that_is_no_number_where_the_run_ends_takes_the_promise_back(
+    planned, last
+):
+    losses = iter([1.0])
+    loss = lambda y: next(losses, last)  # noqa: E731
+    if planned:
+        h = Hierarchy(lambda k, y: y - 1 + 2.0**-k / 6, price, range(12), accuracy=dyadic)
+        run = plan(PROBLEM, 0.5, on=h).run(h, ZERO, rng=0, loss=loss)
+    else:
+        run = minimize(ladder(level), ZERO, eps=1e-3, loss=loss)
+    assert (run.status, run.promise, run.fun) == ("missed", "none", 1.0)
+    assert np.array_equal(run.y, ZERO)
+    assert "nan" not in run.message
+
+
+BY_HAND = Plan.by_hand(Telescope(ladder(level), [1.0, 0.5]), eta=0.5, steps=9)
+UNFIT = [
+    ({"growth": 0}, "growth must be positive and finite; got 0"),
+    ({"growth": math.nan}, "growth must be positive and finite; got nan"),
+    ({"window": 0}, "the window must be positive and finite; got 0"),
+    ({"window": 2.5}, "the window must be a whole number, at least 1; got 2.5"),
+    ({"window": 10}, "the window must be at most the number of steps, 9; got 10"),
+    ({"stages": ("a",)}, "this plan lacks stages"),
+    (
+        {"stages": (replace(BY_HAND.stages[0], steps=0),)},
+        "the steps of a stage must be pos",
+    ),
+    (
+        {"stages": (replace(BY_HAND.stages[0], steps=2.5),)},
+        "the steps of a stage must be a wh",
+    ),
+    ({"promise": "sure"}, r"a promise that is known \(got 'sure'\)"),
+    (
+        {"promise": "proved", "problem": PROBLEM, "eps": 1e-9},
+        "an error budget for what it prom",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), UNFIT)
+def test_a_plan_that_was_changed_by_hand_is_checked(changes, sentence):
+    f = Counted()
+    with pytest.raises(ValueError, match=sentence):
+        replace(BY_HAND, **changes).run(ladder(f, accuracy=dyadic), ZERO, rng=0)
+    assert f.calls == 0
+
+
+@pytest.mark.parametrize("value", [None, "high", np.zeros(3), 1j, {}])
+def test_a_loss_that_returns_no_number_is_told_before_anything_is_paid(value):
+    f = Counted()
+    with pytest.raises(
+        TypeError, match=r"loss\(y\) must return a number; it returned"
+    ) as caught:
+        minimize(ladder(f), ZERO, eps=1e-3, loss=lambda y: value)
+    assert f.calls == caught.value.result.nfev == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.float32, np.atleast_1d, np.array])
+def test_a_loss_may_return_a_number_of_any_kind(kind):
+    run = minimize(ladder(level), ZERO, eps=1e-2, loss=lambda y: kind(y @ y))
+    assert run.trace.loss[0] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e151, 1e160, 1e300, 1e308])
+def test_points_whose_squares_no_float_holds_are_refused_before_anything_is_paid(size):
+    f = Counted()
+    h = ladder(f, accuracy=dyadic)
+    for use in (
+        lambda y: minimize(h, y, eps=1e-3),
+        lambda y: BY_HAND.run(h, y),
+        lambda y: flow(h, y, [1.0], 1.0),
+        lambda y: constants(h, y),
+    ):
+        with pytest.raises(
+            ValueError, match=r"is too large.* choose another unit of the point"
+        ):
+            use(ZERO + size)
+    assert f.calls == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_gradients_whose_squares_no_float_holds_end_a_plan_or_are_refused(size):
+    h = ladder(lambda k, y: size * level(k, y))
+    for use in (
+        lambda: BY_HAND.run(h, ZERO),
+        lambda: constants(h, ZERO),
+    ):
+        with pytest.raises(LevelError, match="choose another unit of the loss"):
+            use()
+    grows = ladder(lambda k, y: 1e40 * (y - 1))
+    p = Plan.by_hand(Telescope(grows, [1.0]), eta=0.5, steps=4000)
+    assert p.run(grows, ZERO).status == "diverged"
+
+
+def test_numbers_that_values_are_multiplied_or_divided_by_are_ordinary():
+    with pytest.raises(ValueError, match="a probability is at least 1e-150"):
+        Telescope(ladder(level), [1.0, 5e-324])
+    with pytest.raises(ValueError, match="eta must be at most 1e"):
+        replace(BY_HAND, eta=1e200).run(ladder(level), ZERO)
+
+
+class Attached:
+    """As a tensor with a gradient of its own."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("call detach() first")
+
+
+def test_a_point_whose_own_conversion_fails_is_refused():
+    with pytest.raises(
+        ValueError, match="a point must be an array of finite real numbers"
+    ):
+        minimize(ladder(level), Attached(), eps=1e-3)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def test_an_exception_that_cannot_be_printed_is_an_exception_like_others():
+    f = Counted(Mute(), lambda calls, k, y: calls == 9)
+    run = minimize(ladder(f), ZERO, eps=1e-3)
+    assert (run.status, run.error.__cause__) == ("failed", f.fault)
+    assert "level 0 raised Mute" in run.message
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int = 1
+
+
+def test_an_exception_that_is_frozen_has_the_result_too():
+    def callback(progress):
+        raise Frozen
+
+    with pytest.raises(Frozen) as caught:
+        minimize(ladder(level), ZERO, eps=1e-3, callback=callback)
+    assert caught.value.result.status == "stopped"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 252, "pipe"])
+def test_a_path_where_no_file_can_be_is_refused_before_anything_is_paid(name, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    f, path = Counted(), f"{tmp_path}/{name}"
+    with pytest.raises(ValueError, match="checkpoint must be the path of a file"):
+        minimize(ladder(f), ZERO, eps=1e-3, checkpoint=path)
+    assert f.calls == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_prices_may_be_small_integers_of_numpy():
+    prices = np.array([100, 120, 127], dtype=np.int8)
+    t = Telescope(
+        Hierarchy(level, lambda k: prices[k], range(3)), [0.9999, 0.9999, 0.9999]
+    )
+    assert t.draw(ZERO, rng=0).cost == 347
+    assert 346 < t.expected_cost() <= 347
+    assert Plan.by_hand(t, eta=0.1, steps=3).cost_bound == 3 * 347
+
+
+NO_RATES = [
+    lambda t: 1.0,
+    lambda t: None,
+    lambda t: np.ones(3),
+    lambda t: np.ones((5, t.size)),
+    lambda t: np.ones((1, 1)),
+    lambda t: [["fast"] * t.size],
+]
+
+
+@pytest.mark.parametrize("rates", NO_RATES)
+def test_rates_of_another_shape_are_refused_in_a_sentence(rates):
+    f = Counted()
+    with pytest.raises(ValueError, match="a row per level and a column per time, here"):
+        flow(ladder(f), ZERO, Schedule(rates, (0,)), 2.0, rng=0)
+    assert f.calls == 0
+
+
+def test_rates_may_be_lists():
+    schedule = Schedule(lambda t: [[1.0] * t.size], (0,))
+    assert flow(ladder(level), ZERO, schedule, 2.0, rng=0).status == "ended"
