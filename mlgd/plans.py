@@ -89,7 +89,8 @@ class Problem:
     def prices(self, delta: float) -> Hierarchy:
         """The dyadic ladder this problem assumes, down to accuracy delta: prices, no gradients."""
         delta = positive("delta", delta)
-        served = min(delta * (1 + 1e-12), sys.float_info.max)  # a little coarser serves too
+        # a little coarser serves too
+        served = min(delta * (1 + 1e-12), sys.float_info.max)
         finest = math.ceil(-math.log2(served))
         levels = range(self.first, max(self.first, finest) + 1)
         cost = partial(price, self.gamma, self.c)
@@ -97,8 +98,8 @@ class Problem:
             if not 0 < cost(k) < math.inf or k not in LEVELS:
                 raise LevelError(
                     f"level {k}, of accuracy 2^-k and price (c 2^k)^gamma, is out of the "
-                    f"range of floats for {self}: state the problem in other units, or ask "
-                    "for a larger eps"
+                    f"range of floats for {self}: state the problem in other units, or "
+                    "ask for a larger eps"
                 )
         return Hierarchy(_no_gradient, cost, levels, dyadic)
 
