@@ -141,7 +141,8 @@ class Flow(State):
             *coarse, fine = bill.values(pairs[level], self.y)
             increment = fine - coarse[0] if coarse else fine
             self.mean = self.averaged(time, weight)
-            self.y = self.y - increment / rate
+            with np.errstate(over="ignore", invalid="ignore"):  # the run sees that it diverges
+                self.y = self.y - increment / rate
             self.time = time
             yield
         if horizon:

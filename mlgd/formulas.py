@@ -336,9 +336,14 @@ def _theorem_1(d0: float, mu: float, eta: float, eps: float, noisy: bool) -> dic
     known = {"d0": d0, "mu": mu, "eta": eta, "eps": eps}
     steps, bias, variance = values(table, **known).values()
     noise = _root(variance) if noisy else 0.0
+    known |= {"T": steps, "delta": bias, "sigma": noise}
+    budget = values(losses, **known)
+    if part == "b" and growth == 1:  # (1 - eta mu)^T, where 1 - eta mu is rounded to one
+        decay = math.exp(steps * math.log1p(-eta * mu))
+        budget["horizon"] = 2 * mu * d0**2 * decay
     return {
         "stages": [(steps, bias, noise)],
-        "budget": values(losses, **known, T=steps, delta=bias, sigma=noise),
+        "budget": budget,
         "growth": growth,
         "guarantee": f"the paper's Theorem 1({part})",
     }
