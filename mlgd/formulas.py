@@ -3,8 +3,8 @@ the plan evaluates.
 
 A name in capitals is such an expression, or a table of them by regime ('HTMC': gamma > 2, 'MC':
 gamma = 2, 'ETMC': gamma < 2) or by what it is a formula for. `value` and `values` evaluate them,
-`prescribed` makes of them what a method runs. The sections follow the paper: its Proposition 1, its
-Theorem 1, its Proposition 2, its Theorem 2; acceleration is the book's own.
+`prescribed` makes of them what a method runs. The sections follow the paper: one call of the
+oracle, descent, the schedule, the lower bound; acceleration is the book's own.
 
 Names marked `executed` carry what running costs and the paper leaves out: the ceiling on the number
 of steps, the rounding of delta to a level, two evaluations per increment and the coarsest level

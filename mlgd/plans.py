@@ -6,7 +6,7 @@
   (`formulas.prescribed`: the paper's Theorem 1 and Proposition 2, and similar triangles);
 - on a ladder of your own, on=h or on=report, each stage has the cheapest telescope for its bias and
   noise (`_staged`), and for 'multilevel' and 'fixed' bias, noise and number of steps are themselves
-  chosen by price (`_searched`), within the inequalities that prove Theorem 1.
+  chosen by price (`_searched`), within the inequalities that prove the paper's Theorem 1.
 
 `compare` does so for every method.
 """
