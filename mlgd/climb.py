@@ -83,21 +83,8 @@ def minimize(
     refuse(h, loss=loss, callback=callback)
     if eps is None and max_cost is None:
         raise ValueError("give eps, the loss above the minimum that will do, or max_cost")
-    if radius is not None and eps is None:
-        raise ValueError("radius goes with eps: give eps, or leave it out")
-    if hasattr(eps, "stages"):
-        raise TypeError(
-            "a plan runs by itself: plan.run(h, y0); minimize takes eps, a number"
-        )
-    if eps is not None:
-        eps = positive("eps", eps)
-    if radius is not None:
-        radius = positive("radius", radius)
-    if radius is not None and eps / radius / radius > HUGE:
-        raise ValueError(
-            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
-            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
-        )
+    eps = None if eps is None else target(eps)
+    radius = None if radius is None else bound(radius, eps)
     start, bill = h.point(y0), Bill(h, max_cost)
     run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     if checkpoint is not None:
@@ -110,6 +97,28 @@ def minimize(
         run.keep_in(Checkpoint(checkpoint, beginning))
     ascent = Ascent(bill, run.state, eps or 0.0, radius or math.inf)
     return run.go(ascent.steps(), progress)
+
+
+def target(eps: float) -> float:
+    """A loss above the minimum, or a refusal."""
+    if hasattr(eps, "stages"):
+        raise TypeError(
+            "a plan runs by itself: plan.run(h, y0); minimize takes eps, a number"
+        )
+    return positive("eps", eps)
+
+
+def bound(radius: float, eps: float | None) -> float:
+    """A radius that goes with eps, or a refusal."""
+    if eps is None:
+        raise ValueError("radius goes with eps: give eps, or leave it out")
+    radius = positive("radius", radius)
+    if eps / radius / radius > HUGE:
+        raise ValueError(
+            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
+            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
+        )
+    return radius
 
 
 # --- the state ---

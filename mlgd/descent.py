@@ -60,23 +60,9 @@ def run(
 
 def complete(plan: Plan) -> None:
     """Refuse a plan made by hand that lacks what a run needs."""
-    lacks = []
-    if plan.method not in (*METHODS, "by hand"):
-        lacks.append(f"a method that is known (got {plan.method!r})")
-    made_of_stages = all(isinstance(stage, Stage) for stage in plan.stages)
-    if not (plan.stages and made_of_stages):
-        lacks.append("stages")
-    elif plan.problem is None and any(
-        stage.probabilities is None for stage in plan.stages
-    ):
-        lacks.append("a problem, or probabilities in every stage")
-    if plan.promise not in ("none", "estimate", "proved"):
-        lacks.append(f"a promise that is known (got {plan.promise!r})")
-    elif plan.promise != "none":
-        if plan.problem is None or not math.isfinite(plan.eps):
-            lacks.append("a problem and an eps for what it promises")
-        if plan.budget is None:  # by `plan` alone
-            lacks.append("an error budget for what it promises")
+    lacks = lacking(plan)
+    if plan.promise != "none":
+        lacks += lacking_for_a_promise(plan)
     if lacks:
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
@@ -90,6 +76,32 @@ def complete(plan: Plan) -> None:
         whole("the steps of a stage", stage.steps)
     if plan.window is not None:
         within(whole("the window", plan.window), plan.steps)
+
+
+def lacking(plan: Plan) -> list[str]:
+    """What a run of any plan needs, and this one has not."""
+    lacks = []
+    if plan.method not in (*METHODS, "by hand"):
+        lacks.append(f"a method that is known (got {plan.method!r})")
+    if not plan.stages or not all(isinstance(stage, Stage) for stage in plan.stages):
+        lacks.append("stages")
+        return lacks
+    closed_form = any(stage.probabilities is None for stage in plan.stages)
+    if closed_form and plan.problem is None:
+        lacks.append("a problem, or probabilities in every stage")
+    return lacks
+
+
+def lacking_for_a_promise(plan: Plan) -> list[str]:
+    lacks = []
+    if plan.promise not in ("estimate", "proved"):
+        lacks.append(f"a promise that is known (got {plan.promise!r})")
+        return lacks
+    if plan.problem is None or not math.isfinite(plan.eps):
+        lacks.append("a problem and an eps for what it promises")
+    if plan.budget is None:  # by `plan` alone
+        lacks.append("an error budget for what it promises")
+    return lacks
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:

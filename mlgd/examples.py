@@ -31,12 +31,9 @@ def biased(
     function("gradient(y), exact", gradient)
     gamma = positive("gamma", gamma)
     c = positive("c", c)
-    return Hierarchy(
-        evaluate=partial(_off_diagonal, gradient, alternate),
-        cost=partial(price, gamma, c),
-        levels=levels,
-        accuracy=dyadic,
-    )
+    evaluate = partial(_off_diagonal, gradient, alternate)
+    cost = partial(price, gamma, c)
+    return Hierarchy(evaluate, cost, levels, accuracy=dyadic)
 
 
 def _off_diagonal(gradient: Callable, alternate: bool, k: int, y: np.ndarray):

@@ -158,7 +158,7 @@ class Flow(State):
             self.mean = self.averaged(time, weight)
             with np.errstate(
                 over="ignore", invalid="ignore"
-            ):  # the run has diverged then
+            ):  # the run sees that it diverges
                 self.y = self.y - increment / rate
             self.time = time
             yield

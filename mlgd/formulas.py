@@ -3,8 +3,8 @@ the plan evaluates.
 
 A name in capitals is such an expression, or a table of them by regime ('HTMC': gamma > 2, 'MC':
 gamma = 2, 'ETMC': gamma < 2) or by what it is a formula for. `value` and `values` evaluate them,
-`prescribed` makes of them what a method runs. The sections follow the paper's order: one draw, both
-parts of the main theorem, the schedule, the lower bound; acceleration is the book's own.
+`prescribed` makes of them what a method runs. The sections follow the paper: one call of the
+oracle, descent, the schedule, the lower bound; acceleration is the book's own.
 
 Names marked `executed` carry what running costs and the paper leaves out: the ceiling on the number
 of steps, the rounding of delta to a level, two evaluations per increment and the coarsest level
@@ -166,7 +166,8 @@ _EASY = 1 + PAIR / _FROM_COARSE
 
 # an upper bound of what is evaluated beyond the coarsest level; delta is a level's own
 _harder = PAIR * C_GAMMA * c**gamma * delta ** (2 - gamma) / sigma**2
-_at = 9 * c**2 * n / sigma**2 * (1 + sp.Rational(5, 4) * n)
+_evaluations = 1 + sp.Rational(5, 4) * n
+_at = 9 * c**2 * n / sigma**2 * _evaluations
 _easier = _EASY * (3 * c / (sigma * sp.sqrt(_FROM_COARSE))) ** gamma
 CALL_EXECUTED = _by_regime(_harder, _at, _easier)
 
@@ -179,8 +180,13 @@ OPTIMUM = {"lower": _lower, "upper": _upper}
 
 # --- the paper's Theorem 1: descent ---
 
+# the number of steps that any plain descent needs, up to a factor
+_PLAIN = d0**2 / (eta * eps)
+# what strong convexity makes of the target
+_RELATIVE = mu * d0**2 / eps
+
 # part (a), convex losses
-_steps = 4 * d0**2 / (eta * eps)
+_steps = 4 * _PLAIN
 _bias = eps / (16 * d0)
 _variance = eps / (4 * eta)
 CONVEX = _call(_steps, _bias, _variance)
@@ -193,7 +199,7 @@ CONVEX_BUDGET = _budget(_horizon, _bias, _NOISE)
 CONVEX_CEILING = sp.Rational(5, 4)
 
 # part (b), strongly convex losses
-_steps = 4 / (eta * mu) * sp.log(256 * mu * d0**2 / eps)
+_steps = 4 / (eta * mu) * sp.log(256 * _RELATIVE)
 _bias = sp.sqrt(mu * eps) / 8
 _variance = eps / (8 * eta)
 STRONG = _call(_steps, _bias, _variance)
@@ -215,7 +221,8 @@ _finer = 16 ** (gamma - 2)
 LAMBDA_EXECUTED = 16 * CONVEX_CEILING * ROUNDING * _finer * C_GAMMA
 _Z = beta * d0**2 / eps
 _harder = LAMBDA_EXECUTED * _FINE**gamma
-_at = sp.Rational(19845, 4) * _FINE**2 * sp.log(sp.E + _Z) ** 2
+_levels = sp.log(sp.E + _Z)
+_at = sp.Rational(19845, 4) * _FINE**2 * _levels**2
 _price = 9 * c**2 / (beta * eps * _FROM_COARSE)
 _easier = 20 * _EASY * _Z * _price**_half
 EXECUTED_CONVEX = _by_regime(_harder, _at, _easier)
@@ -230,7 +237,7 @@ _finer = (8 / sp.sqrt(mu)) ** (_half - 1)
 RANGE_STRONG = (18 * _finer * _first_share) ** (4 / (gamma + 2))
 
 # the price of part (b), as executed; MC, ETMC: largest step
-_LOG = 1 + sp.log(mu * d0**2 / eps)
+_LOG = 1 + sp.log(_RELATIVE)
 _LOG_2 = sp.log(2)
 # at least STRONG["T"] rounded up
 _rate = 32 * _LOG_2 + sp.Rational(1, 4)
@@ -240,7 +247,8 @@ _finer = 8 ** (gamma - 2)
 LAMBDA_PRIME_EXECUTED = ROUNDING * (2 * _STEPS) * _finer * C_GAMMA
 _harder = LAMBDA_PRIME_EXECUTED * _LOG * _GRADIENT
 _levels = sp.log(512 * kappa / 9, 2)
-_at = sp.Rational(81, 8) * _STEPS * _LOG * c**2 / (mu * eps) * _levels**2
+_price = c**2 / (mu * eps) * _levels**2
+_at = sp.Rational(81, 8) * _STEPS * _LOG * _price
 _easier = _STEPS * _EASY * (18 / _FROM_COARSE) ** _half * _LOG * _GRADIENT
 _easier *= kappa ** (1 - _half)
 EXECUTED_STRONG = _by_regime(_harder, _at, _easier)
@@ -287,7 +295,7 @@ LOWER_STRONG = _OFTEN * (c / sp.sqrt(8 * mu * eps)) ** gamma
 WEIGHT_SUM = eta * T * (T + 1) / 2
 WEIGHT_SQUARES = eta**2 * T * (T + 1) * (2 * T + 1) / 6
 # the root of A_T = 3 d0^2 / (2 eps)
-_steps = (sp.sqrt(1 + 12 * d0**2 / (eta * eps)) - 1) / 2
+_steps = (sp.sqrt(1 + 12 * _PLAIN) - 1) / 2
 _bias = d0 / (4 * WEIGHT_SUM)
 _variance = d0**2 / (2 * WEIGHT_SQUARES) - delta**2
 SIMILAR = _call(_steps, _bias, _variance)
@@ -303,7 +311,7 @@ _easier = _EASY * (54 / _FROM_COARSE) ** _half * T ** (1 - _half)
 SIMILAR_FACTOR = _by_regime(LAMBDA_SIMILAR, _at, _easier)
 ROUNDED = ((T + 1) / (T - 1)) ** gamma
 STAGE_SUM = 2**gamma * (1 + 1 / (1 - 2**-_half))
-SIMILAR_STEPS = 1 + sp.sqrt(3 * d0**2 / (eta * eps))
+SIMILAR_STEPS = 1 + sp.sqrt(3 * _PLAIN)
 STAGE_STEPS = 1 + sp.sqrt(12 / (eta * mu))
 
 # --- what plans take from it ---
@@ -320,16 +328,23 @@ def prescribed(method: str, d0: float, mu: float, eta: float, eps: float) -> dic
 
 def _theorem_1(d0: float, mu: float, eta: float, eps: float, noisy: bool) -> dict:
     """Part (b) where eps <= mu d0^2, or else part (a); the fixed level makes no noise."""
+    part, table, losses, growth = "a", CONVEX, CONVEX_BUDGET, 1.0
+    if mu > 0 and eps <= mu * d0**2:
+        part, table, losses = "b", STRONG, STRONG_BUDGET
+        growth = 1 / (1 - eta * mu)
     known = {"d0": d0, "mu": mu, "eta": eta, "eps": eps}
-    strong = mu > 0 and eps <= mu * d0**2
-    call = values(STRONG if strong else CONVEX, **known)
-    noise = _root(call["sigma2"]) if noisy else 0.0
-    known |= {"T": call["T"], "delta": call["delta"], "sigma": noise}
+    steps, bias, variance = values(table, **known).values()
+    noise = _root(variance) if noisy else 0.0
+    known |= {"T": steps, "delta": bias, "sigma": noise}
+    budget = values(losses, **known)
+    if part == "b" and growth == 1:  # (1 - eta mu)^T, where 1 - eta mu is rounded to one
+        decay = math.exp(steps * math.log1p(-eta * mu))
+        budget["horizon"] = 2 * mu * d0**2 * decay
     return {
-        "stages": [(call["T"], call["delta"], noise)],
-        "budget": values(STRONG_BUDGET if strong else CONVEX_BUDGET, **known),
-        "growth": 1 / (1 - eta * mu) if strong else 1.0,
-        "guarantee": f"the paper's Theorem 1({'b' if strong else 'a'})",
+        "stages": [(steps, bias, noise)],
+        "budget": budget,
+        "growth": growth,
+        "guarantee": f"the paper's Theorem 1({part})",
     }
 
 
@@ -341,12 +356,13 @@ def _similar_triangles(d0: float, mu: float, eta: float, eps: float) -> dict:
     while target > eps:
         target = value(STAGE_TARGET, mu=mu, d0=radius)
         call = values(SIMILAR, d0=radius, eta=eta, eps=max(target, eps))
-        stages.append((call["T"], call["delta"], _root(call["sigma2"])))
-        third = 2 * radius * call["delta"]  # R^2 / (2 A_T): each of the three terms
+        steps, bias, variance = call.values()
+        stages.append((steps, bias, _root(variance)))
+        third = 2 * radius * bias  # R^2 / (2 A_T): each of the three terms
         radius = radius / math.sqrt(2)
     return {
         "stages": stages,
-        "budget": {"horizon": third, "bias": third, "noise": third},
+        "budget": _budget(third, third, third),
         "window": 1,
         "guarantee": "similar triangles, constants proved in the book",
     }
@@ -361,7 +377,10 @@ def _proposition_2(d0: float, mu: float, eta: float, eps: float) -> dict:
     if not eta * mu < 2:
         raise FloatingPointError(f"eta mu is {eta * mu:g}")
     rate = -math.log1p(-eta * mu / 2)  # rho = e^-rate
-    steps = max(1, _ceiling(math.log1p(2 * mu * d0**2 / eps) / rate))
+    growth = math.log1p(
+        2 * mu * d0**2 / eps
+    )  # what the weights must grow by, its logarithm
+    steps = max(1, _ceiling(growth / rate))
     block = max(1, math.floor(2 * math.log(2) / rate))
     counts = []  # of steps, in the blocks from the end
     for ago in range(0, steps, block):
@@ -383,9 +402,10 @@ def _proposition_2(d0: float, mu: float, eta: float, eps: float) -> dict:
 
     # the formula's own horizon cancels where rate * steps is tiny
     reached = mu * d0**2 / 2 / math.expm1(steps * rate)
+    each = 3 * eps / 8
     return {
         "stages": stages,
-        "budget": {"horizon": reached, "bias": 3 * eps / 8, "noise": 3 * eps / 8},
+        "budget": _budget(reached, each, each),
         "growth": 1 / (1 - eta * mu / 2),
         "guarantee": "the paper's Proposition 2 in discrete time, proved in the book",
     }

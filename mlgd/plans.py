@@ -6,7 +6,7 @@
   (`formulas.prescribed`: the paper's theorems, and similar triangles);
 - on a ladder of your own, on=h or on=report, each stage has the cheapest telescope for its bias and
   noise (`_staged`), and for 'multilevel' and 'fixed' bias, noise and number of steps are themselves
-  chosen by price (`_searched`), within the inequalities that prove that theorem.
+  chosen by price (`_searched`), within the inequalities that prove the paper's Theorem 1.
 
 `compare` does so for every method.
 """
@@ -103,8 +103,8 @@ class Problem:
             if not 0 < cost(k) < math.inf or k not in LEVELS:
                 raise LevelError(
                     f"level {k}, of accuracy 2^-k and price (c 2^k)^gamma, is out of the "
-                    f"range of floats for {self}: state the problem in other units, or ask "
-                    "for a larger eps"
+                    f"range of floats for {self}: state the problem in other units, or "
+                    "ask for a larger eps"
                 )
         return Hierarchy(_no_gradient, cost, levels, dyadic)
 

@@ -292,8 +292,8 @@ def _closed_scale(delta: float, sigma: float, gamma: float) -> float:
     from . import formulas  # here, because sympy is slow to load
 
     delta = float(delta)
-    # levels between delta and sigma/3
-    between = math.ceil(math.log2(sigma / (3 * delta)))
+    wide = sound("sigma over delta", sigma / (3 * delta))
+    between = math.ceil(math.log2(wide))  # levels between delta and sigma/3
     return formulas.value(
         formulas.SCALE[regime(gamma)],
         sigma=sigma,
