@@ -3,7 +3,7 @@
 `plan` makes a Plan of a Problem and a target, in one of two ways:
 
 - on the ladder that the problem assumes, a plan has the constants of the theorems
-  (`formulas.prescribed`: the paper's theorems, and similar triangles);
+  (`formulas.prescribed`: the paper's Theorem 1, the paper's Proposition 2, similar triangles);
 - on a ladder of your own, on=h or on=report, each stage has the cheapest telescope for its bias and
   noise (`_staged`), and for 'multilevel' and 'fixed' bias, noise and number of steps are themselves
   chosen by price (`_searched`), within the inequalities that prove the paper's Theorem 1.
