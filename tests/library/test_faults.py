@@ -679,3 +679,9 @@ def test_a_file_of_another_gradient_is_left_as_it_is(tmp_path):
     with pytest.raises(ValueError, match="another gradient there"):
         minimize(ladder(lambda k, y: 2 * level(k, y)), ZERO, eps=1e-3, checkpoint=path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_increments_whose_sums_overflow_are_refused():
+    with pytest.raises(ValueError, match="increments: one finite norm"):
+        Telescope.cheapest(ladder(level), 1.0, [1e308, 1e308, 1e308])
