@@ -237,8 +237,6 @@ def taken(
     except OutOfDomain as error:
         why = f"level {k} has no value at y = {shown_point(y)}: {error}"
         raise OutOfDomain(why, k) from error
-    except LevelError:  # of a ladder that is made of another one
-        raise
     except Exception as error:
         raise LevelError(f"level {k} raised {told(error)}", k) from error
     if type(raw) is np.ndarray and raw.dtype is FLOAT:

@@ -8,6 +8,7 @@ raised again, with the result on it.
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -129,19 +130,18 @@ class Run:
         state, bill = self.state, self.bill
         if self.file is not None:
             self.file.hold(state, bill)
-        if self.is_the_same():
-            with tqdm(
-                total=total, initial=state.step, unit="step", disable=not progress
-            ) as bar:
-                try:
+        try:
+            if self.is_the_same():
+                left = {"total": total, "initial": state.step, "unit": "step"}
+                with tqdm(**left, disable=not progress) as bar:
                     self.make(steps, bar)
-                    self.keep()  # before the last record, which a longer run does not have
-                    self.record()
-                except (
-                    BaseException
-                ) as raised:  # an interrupt, or the caller's callback or loss
-                    self.interrupt(raised)
-                    raise
+                # before the last record, which a longer run does not have
+                self.keep()
+                self.record()
+        # an interrupt, or the caller's callback or loss
+        except BaseException as raised:
+            self.interrupt(raised)
+            raise
         status, message, _ = self.ending
         log.info(
             "%s after %d steps, price %.4g: %s", status, state.step, bill.spent, message
@@ -159,11 +159,9 @@ class Run:
             self.ending = self.cut_short(ended)
             self.keep()
             return False
-        except BaseException as raised:
-            self.interrupt(raised)
-            raise
         if not same(value, now, self.bill.h.repeats):
-            self.file.refuse(["gradient there"])
+            other, self.file = self.file, None  # it is left as it is
+            other.refuse(["gradient there"])
         return True
 
     def make(self, steps: Iterator[None], bar: tqdm) -> None:
@@ -207,7 +205,10 @@ class Run:
 
     def interrupt(self, raised: BaseException) -> None:
         """Keep what there is, and hand the result over on what was raised."""
-        self.keep()
+        with warnings.catch_warnings():
+            # also where warnings are errors, and one of the disk led here
+            warnings.simplefilter("always")
+            self.keep()
         # an iterate is a new array whenever it moves
         self.unknown = self.recorded is not self.state.y
         loss = math.nan if self.unknown else self.rows[-1][2]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .hierarchy import Hierarchy, LevelError, by_level, ladder, positive
+from .hierarchy import LARGEST, Hierarchy, LevelError, by_level, ladder, positive
 
 # of a probability, and of the square of a norm: none of them may vanish
 TINY = 1e-300
@@ -352,7 +352,9 @@ def _norms(h: Hierarchy, increments: Sequence[float] | np.ndarray) -> np.ndarray
     norms = np.asarray(increments, float)
     n = len(norms) if norms.ndim else 0
     shaped = norms.shape in ((n,), (n, n))
-    real = np.isfinite(norms).all() and (norms >= 0).all()
+    real = (
+        (norms >= 0) & (norms <= LARGEST)
+    ).all()  # so that sums and squares are finite
     if not (shaped and real and 0 < n <= len(h.levels)):
         raise ValueError(
             "increments: one finite norm for each of the first levels, or a square array "

@@ -863,11 +863,20 @@ KINDS = {
 }
 
 
+# the kind of run 0, 1, ..., and around again
+ORDER = [kind for kind, (_, weight) in KINDS.items() for _ in range(weight)]
+
+
+def numbers(kind: str, count: int) -> list[int]:
+    """The first so many runs of a kind."""
+    first, weight = ORDER.index(kind), KINDS[kind][1]
+    return [first + n // weight * len(ORDER) + n % weight for n in range(count)]
+
+
 def one(seed: int, number: int) -> tuple[str, str | None]:
     """The kind of a run, and what it found."""
     rng = np.random.default_rng([seed, number])
-    every = [kind for kind, (_, weight) in KINDS.items() for _ in range(weight)]
-    kind = every[number % len(every)]
+    kind = ORDER[number % len(ORDER)]
     signal.signal(signal.SIGALRM, late)
     signal.alarm(MOST_SECONDS)
     try:
@@ -898,13 +907,11 @@ def main() -> int:
     options.add_argument("--only", type=int, help="the number of one run")
     options.add_argument("--kind", choices=[*KINDS], help="runs of one kind alone")
     given = options.parse_args()
-    numbers = range(given.runs) if given.only is None else [given.only]
+    chosen = range(given.runs) if given.only is None else [given.only]
     made, found = Counter(), Counter()
-    for number in numbers:
-        if given.kind and given.only is None:
-            every = [kind for kind, (_, weight) in KINDS.items() for _ in range(weight)]
-            if every[number % len(every)] != given.kind:
-                continue
+    for number in chosen:
+        if given.kind and given.only is None and ORDER[number % len(ORDER)] != given.kind:
+            continue
         kind, finding = one(given.seed, number)
         made[kind] += 1
         if finding is not None:

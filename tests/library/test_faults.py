@@ -656,3 +656,32 @@ def test_rates_of_another_shape_are_refused_in_a_sentence(rates):
 def test_rates_may_be_lists():
     schedule = Schedule(lambda t: [[1.0] * t.size], (0,))
     assert flow(ladder(level), ZERO, schedule, 2.0, rng=0).status == "ended"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_full_disk_where_warnings_are_errors_loses_no_result(tmp_path):
+    (tmp_path / "a.part").mkdir()
+    with pytest.raises(UserWarning, match="was not written") as caught:
+        minimize(ladder(level), ZERO, eps=1e-3, checkpoint=tmp_path / "a")
+    assert caught.value.result.nfev > 0
+
+
+def test_a_level_error_of_the_users_own_is_the_cause_of_what_is_told():
+    own = LevelError("of another ladder")
+    run = minimize(ladder(Counted(own, lambda calls, k, y: calls == 9)), ZERO, eps=1e-3)
+    assert (run.status, run.error.__cause__, run.error.level) == ("failed", own, 0)
+
+
+def test_a_file_of_another_gradient_is_left_as_it_is(tmp_path):
+    path = tmp_path / "a"
+    minimize(ladder(level), ZERO, eps=1e-3, checkpoint=path, max_cost=300)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="another gradient there"):
+        minimize(ladder(lambda k, y: 2 * level(k, y)), ZERO, eps=1e-3, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_increments_whose_sums_overflow_are_refused():
+    with pytest.raises(ValueError, match="increments: one finite norm"):
+        Telescope.cheapest(ladder(level), 1.0, [1e308, 1e308, 1e308])
