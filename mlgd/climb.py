@@ -92,12 +92,7 @@ def minimize(
     if eps is not None:
         eps = positive("eps", eps)
     if radius is not None:
-        radius = positive("radius", radius)
-    if radius is not None and eps / radius / radius > HUGE:
-        raise ValueError(
-            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
-            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
-        )
+        radius = wide_enough(positive("radius", radius), eps)
     start, bill = h.point(y0), Bill(h, max_cost)
     run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     if checkpoint is not None:
@@ -110,6 +105,16 @@ def minimize(
         run.keep_in(Checkpoint(checkpoint, beginning))
     ascent = Ascent(bill, run.state, eps or 0.0, radius or math.inf)
     return run.go(ascent.steps(), progress)
+
+
+def wide_enough(radius: float, eps: float) -> float:
+    """A radius whose curvature, of the size of eps / radius^2, is an ordinary float."""
+    if eps / radius / radius > HUGE:
+        raise ValueError(
+            f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "
+            "hold: give a larger radius, a bound on the distance from y0 to a minimizer, or none"
+        )
+    return radius
 
 
 # --- the state ---

@@ -59,25 +59,8 @@ def run(
 
 
 def complete(plan: Plan) -> None:
-    """Refuse a plan made by hand that lacks what a run needs."""
-    lacks = []
-    if plan.method not in (*METHODS, "by hand"):
-        lacks.append(f"a method that is known (got {plan.method!r})")
-    made_of_stages = all(isinstance(stage, Stage) for stage in plan.stages)
-    if not (plan.stages and made_of_stages):
-        lacks.append("stages")
-    elif plan.problem is None and any(
-        stage.probabilities is None for stage in plan.stages
-    ):
-        lacks.append("a problem, or probabilities in every stage")
-    if plan.promise not in ("none", "estimate", "proved"):
-        lacks.append(f"a promise that is known (got {plan.promise!r})")
-    elif plan.promise != "none":
-        if plan.problem is None or not math.isfinite(plan.eps):
-            lacks.append("a problem and an eps for what it promises")
-        if plan.budget is None:  # by `plan` alone
-            lacks.append("an error budget for what it promises")
-    if lacks:
+    """Refuse a plan made by hand that lacks what a run needs, or what its promise rests on."""
+    if lacks := [*what_a_run_lacks(plan), *what_its_promise_lacks(plan)]:
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
     if positive("the plan's eta", plan.eta) > LARGEST:
@@ -90,6 +73,30 @@ def complete(plan: Plan) -> None:
         whole("the steps of a stage", stage.steps)
     if plan.window is not None:
         within(whole("the window", plan.window), plan.steps)
+
+
+def what_a_run_lacks(plan: Plan) -> Iterator[str]:
+    """A known method, stages, and levels to draw in each of them."""
+    if plan.method not in (*METHODS, "by hand"):
+        yield f"a method that is known (got {plan.method!r})"
+    if not plan.stages or not all(isinstance(stage, Stage) for stage in plan.stages):
+        yield "stages"
+        return
+    closed_form = [stage for stage in plan.stages if stage.probabilities is None]
+    if closed_form and plan.problem is None:
+        yield "a problem, or probabilities in every stage"
+
+
+def what_its_promise_lacks(plan: Plan) -> Iterator[str]:
+    """A problem, a target and an error budget, which `mlgd.plan` alone makes."""
+    if plan.promise == "none":
+        return
+    if plan.promise not in ("estimate", "proved"):
+        yield f"a promise that is known (got {plan.promise!r})"
+    if plan.problem is None or not math.isfinite(plan.eps):
+        yield "a problem and an eps for what it promises"
+    if plan.budget is None:
+        yield "an error budget for what it promises"
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:
