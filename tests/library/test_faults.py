@@ -685,3 +685,14 @@ def test_a_file_of_another_gradient_is_left_as_it_is(tmp_path):
 def test_increments_whose_sums_overflow_are_refused():
     with pytest.raises(ValueError, match="increments: one finite norm"):
         Telescope.cheapest(ladder(level), 1.0, [1e308, 1e308, 1e308])
+
+
+def test_a_run_without_a_bar_does_not_wait_for_the_lock_of_bars(monkeypatch):
+    """Forked processes share it: one killed while it made a bar made all others wait for ever."""
+
+    def made(*_, **__):
+        raise AssertionError("a bar was made")
+
+    monkeypatch.setattr("mlgd.run.tqdm", made)
+    assert minimize(ladder(level), ZERO, eps=1e-3).success
+    assert by_plan(ladder(level)).nit == 60
