@@ -15,6 +15,7 @@ from .run import Progress, Run, State, refuse
 from .telescope import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many steps at once
+ROUNDED = 1e-6  # relative: of an error budget, a sum of three numbers
 LESS_ACCURATE = 1.001  # times a plan's accuracy: levels that declare more are others
 
 
@@ -97,6 +98,8 @@ def what_its_promise_lacks(plan: Plan) -> Iterator[str]:
         yield "a problem and an eps for what it promises"
     if plan.budget is None:
         yield "an error budget for what it promises"
+    elif sum(plan.budget.values()) > plan.eps * (1 + ROUNDED):  # eps was changed by hand
+        yield f"an error budget within its eps = {plan.eps:g}"
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:

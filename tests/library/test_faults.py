@@ -696,3 +696,9 @@ def test_a_run_without_a_bar_does_not_wait_for_the_lock_of_bars(monkeypatch):
     monkeypatch.setattr("mlgd.run.tqdm", made)
     assert minimize(ladder(level), ZERO, eps=1e-3).success
     assert by_plan(ladder(level)).nit == 60
+
+
+def test_a_plan_whose_eps_was_made_smaller_by_hand_proves_nothing():
+    h = Hierarchy(FAR.evaluate, price, range(12), accuracy=dyadic)
+    with pytest.raises(ValueError, match="lacks an error budget within its eps = 1e-09"):
+        replace(plan(PROBLEM, 0.5, on=h), eps=1e-9).run(h, ZERO[:1], rng=0)
