@@ -15,6 +15,7 @@ from .run import Progress, Run, State, refuse
 from .telescope import Telescope
 
 BLOCK = 256  # uniform numbers are drawn for this many steps at once
+ROUNDED = 1e-6  # relative: of an error budget, a sum of three numbers
 LESS_ACCURATE = 1.001  # times a plan's accuracy: levels that declare more are others
 
 
@@ -59,11 +60,16 @@ def run(
 
 
 def complete(plan: Plan) -> None:
+<<<<<<< HEAD
     """Refuse a plan made by hand that lacks what a run needs."""
     lacks = lacking(plan)
     if plan.promise != "none":
         lacks += lacking_for_a_promise(plan)
     if lacks:
+=======
+    """Refuse a plan made by hand that lacks what a run needs, or what its promise rests on."""
+    if lacks := [*what_a_run_lacks(plan), *what_its_promise_lacks(plan)]:
+>>>>>>> fuzz
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
     if positive("the plan's eta", plan.eta) > LARGEST:
@@ -78,6 +84,7 @@ def complete(plan: Plan) -> None:
         within(whole("the window", plan.window), plan.steps)
 
 
+<<<<<<< HEAD
 def lacking(plan: Plan) -> list[str]:
     """What a run of any plan needs, and this one has not."""
     lacks = []
@@ -102,6 +109,32 @@ def lacking_for_a_promise(plan: Plan) -> list[str]:
     if plan.budget is None:  # by `plan` alone
         lacks.append("an error budget for what it promises")
     return lacks
+=======
+def what_a_run_lacks(plan: Plan) -> Iterator[str]:
+    """A known method, stages, and levels to draw in each of them."""
+    if plan.method not in (*METHODS, "by hand"):
+        yield f"a method that is known (got {plan.method!r})"
+    if not plan.stages or not all(isinstance(stage, Stage) for stage in plan.stages):
+        yield "stages"
+        return
+    closed_form = [stage for stage in plan.stages if stage.probabilities is None]
+    if closed_form and plan.problem is None:
+        yield "a problem, or probabilities in every stage"
+
+
+def what_its_promise_lacks(plan: Plan) -> Iterator[str]:
+    """A problem, a target and an error budget, which `mlgd.plan` alone makes."""
+    if plan.promise == "none":
+        return
+    if plan.promise not in ("estimate", "proved"):
+        yield f"a promise that is known (got {plan.promise!r})"
+    if plan.problem is None or not math.isfinite(plan.eps):
+        yield "a problem and an eps for what it promises"
+    if plan.budget is None:
+        yield "an error budget for what it promises"
+    elif sum(plan.budget.values()) > plan.eps * (1 + ROUNDED):  # eps was changed by hand
+        yield f"an error budget within its eps = {plan.eps:g}"
+>>>>>>> fuzz
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:

@@ -237,6 +237,8 @@ def taken(
     except OutOfDomain as error:
         why = f"level {k} has no value at y = {shown_point(y)}: {error}"
         raise OutOfDomain(why, k) from error
+    except LevelError as error:  # of a ladder that is made of another one
+        raise LevelError(str(error), k) from error
     except Exception as error:
         raise LevelError(f"level {k} raised {told(error)}", k) from error
     if type(raw) is np.ndarray and raw.dtype is FLOAT:

@@ -10,6 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -132,8 +133,7 @@ class Run:
             self.file.hold(state, bill)
         try:
             if self.is_the_same():
-                left = {"total": total, "initial": state.step, "unit": "step"}
-                with tqdm(**left, disable=not progress) as bar:
+                with progress_bar(progress, total, state.step) as bar:
                     self.make(steps, bar)
                 # before the last record, which a longer run does not have
                 self.keep()
@@ -164,10 +164,10 @@ class Run:
             other.refuse(["gradient there"])
         return True
 
-    def make(self, steps: Iterator[None], bar: tqdm) -> None:
+    def make(self, steps: Iterator[None], bar: tqdm | None) -> None:
         """Make the steps; `ending` is then how they ended."""
         state = self.state
-        watched = bool(self.callback or self.file or not bar.disable)
+        watched = bool(self.callback or self.file or bar is not None)
         if not self.rows:
             self.record()
         for _ in self.guarded(steps):
@@ -219,7 +219,7 @@ class Run:
 
     # --- after a step ---
 
-    def attend(self, bar: tqdm) -> None:
+    def attend(self, bar: tqdm | None) -> None:
         """After a step that someone waits for: record, keep and tell."""
         state, bill = self.state, self.bill
         if not state.step % self.every:
@@ -231,7 +231,7 @@ class Run:
             self.file.hold(state, bill)
             if time.monotonic() >= self.file.due:
                 self.keep()
-        if not bar.disable:
+        if bar is not None:
             bar.update()
             bar.set_postfix_str(
                 f"price {bill.spent:.3g}, estimate {state.estimate:.2g}", False
@@ -356,6 +356,13 @@ def of_the_user(error: Exception | None) -> bool:
         and error.__cause__ is not None
         and not isinstance(error, OutOfDomain)
     )
+
+
+def progress_bar(shown: bool, total: int | None, made: int):
+    """A bar, or nothing at all: bars share a lock between processes, which one may die with."""
+    if not shown:
+        return nullcontext()
+    return tqdm(total=total, initial=made, unit="step")
 
 
 def refuse(h: Hierarchy, **functions: Callable | None) -> None:

@@ -843,7 +843,7 @@ def arguments(rng, folder: Path) -> None:
         )
         hold(
             "R6",
-            not any(words in str(refused) for words in usual),
+            not str(refused).startswith(usual),
             f"use {at}: {refused}",
         )
 

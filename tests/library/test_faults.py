@@ -685,3 +685,20 @@ def test_a_file_of_another_gradient_is_left_as_it_is(tmp_path):
 def test_increments_whose_sums_overflow_are_refused():
     with pytest.raises(ValueError, match="increments: one finite norm"):
         Telescope.cheapest(ladder(level), 1.0, [1e308, 1e308, 1e308])
+
+
+def test_a_run_without_a_bar_does_not_wait_for_the_lock_of_bars(monkeypatch):
+    """Forked processes share it: one killed while it made a bar made all others wait for ever."""
+
+    def made(*_, **__):
+        raise AssertionError("a bar was made")
+
+    monkeypatch.setattr("mlgd.run.tqdm", made)
+    assert minimize(ladder(level), ZERO, eps=1e-3).success
+    assert by_plan(ladder(level)).nit == 60
+
+
+def test_a_plan_whose_eps_was_made_smaller_by_hand_proves_nothing():
+    h = Hierarchy(FAR.evaluate, price, range(12), accuracy=dyadic)
+    with pytest.raises(ValueError, match="lacks an error budget within its eps = 1e-09"):
+        replace(plan(PROBLEM, 0.5, on=h), eps=1e-9).run(h, ZERO[:1], rng=0)
