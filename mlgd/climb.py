@@ -83,21 +83,8 @@ def minimize(
     refuse(h, loss=loss, callback=callback)
     if eps is None and max_cost is None:
         raise ValueError("give eps, the loss above the minimum that will do, or max_cost")
-<<<<<<< HEAD
     eps = None if eps is None else target(eps)
     radius = None if radius is None else bound(radius, eps)
-=======
-    if radius is not None and eps is None:
-        raise ValueError("radius goes with eps: give eps, or leave it out")
-    if hasattr(eps, "stages"):
-        raise TypeError(
-            "a plan runs by itself: plan.run(h, y0); minimize takes eps, a number"
-        )
-    if eps is not None:
-        eps = positive("eps", eps)
-    if radius is not None:
-        radius = wide_enough(positive("radius", radius), eps)
->>>>>>> fuzz
     start, bill = h.point(y0), Bill(h, max_cost)
     run = Run(bill, Climb(start), loss, callback, scale=math.inf)
     if checkpoint is not None:
@@ -112,7 +99,6 @@ def minimize(
     return run.go(ascent.steps(), progress)
 
 
-<<<<<<< HEAD
 def target(eps: float) -> float:
     """A loss above the minimum, or a refusal."""
     if hasattr(eps, "stages"):
@@ -127,10 +113,6 @@ def bound(radius: float, eps: float | None) -> float:
     if eps is None:
         raise ValueError("radius goes with eps: give eps, or leave it out")
     radius = positive("radius", radius)
-=======
-def wide_enough(radius: float, eps: float) -> float:
-    """A radius whose curvature, of the size of eps / radius^2, is an ordinary float."""
->>>>>>> fuzz
     if eps / radius / radius > HUGE:
         raise ValueError(
             f"eps = {eps:g} within radius = {radius:g} asks for a curvature beyond what floats "

@@ -60,16 +60,8 @@ def run(
 
 
 def complete(plan: Plan) -> None:
-<<<<<<< HEAD
-    """Refuse a plan made by hand that lacks what a run needs."""
-    lacks = lacking(plan)
-    if plan.promise != "none":
-        lacks += lacking_for_a_promise(plan)
-    if lacks:
-=======
     """Refuse a plan made by hand that lacks what a run needs, or what its promise rests on."""
     if lacks := [*what_a_run_lacks(plan), *what_its_promise_lacks(plan)]:
->>>>>>> fuzz
         why = "make plans by mlgd.plan(...), or by Plan.by_hand(telescope, eta, steps)"
         raise ValueError(f"this plan lacks {' and '.join(lacks)}: {why}")
     if positive("the plan's eta", plan.eta) > LARGEST:
@@ -84,32 +76,6 @@ def complete(plan: Plan) -> None:
         within(whole("the window", plan.window), plan.steps)
 
 
-<<<<<<< HEAD
-def lacking(plan: Plan) -> list[str]:
-    """What a run of any plan needs, and this one has not."""
-    lacks = []
-    if plan.method not in (*METHODS, "by hand"):
-        lacks.append(f"a method that is known (got {plan.method!r})")
-    if not plan.stages or not all(isinstance(stage, Stage) for stage in plan.stages):
-        lacks.append("stages")
-        return lacks
-    closed_form = any(stage.probabilities is None for stage in plan.stages)
-    if closed_form and plan.problem is None:
-        lacks.append("a problem, or probabilities in every stage")
-    return lacks
-
-
-def lacking_for_a_promise(plan: Plan) -> list[str]:
-    lacks = []
-    if plan.promise not in ("estimate", "proved"):
-        lacks.append(f"a promise that is known (got {plan.promise!r})")
-        return lacks
-    if plan.problem is None or not math.isfinite(plan.eps):
-        lacks.append("a problem and an eps for what it promises")
-    if plan.budget is None:  # by `plan` alone
-        lacks.append("an error budget for what it promises")
-    return lacks
-=======
 def what_a_run_lacks(plan: Plan) -> Iterator[str]:
     """A known method, stages, and levels to draw in each of them."""
     if plan.method not in (*METHODS, "by hand"):
@@ -134,7 +100,6 @@ def what_its_promise_lacks(plan: Plan) -> Iterator[str]:
         yield "an error budget for what it promises"
     elif sum(plan.budget.values()) > plan.eps * (1 + ROUNDED):  # eps was changed by hand
         yield f"an error budget within its eps = {plan.eps:g}"
->>>>>>> fuzz
 
 
 def rests_on(plan: Plan, h: Hierarchy) -> None:
