@@ -4,9 +4,8 @@ What a run does. Two evaluations at the start tell whether a level repeats itsel
 level from the coarsest:
 
 - SOLVE: steps of L-BFGS, which keeps its pairs from level to level;
-- when too little is left on the level for another step, decide: LOOK, that is, take increments
-  anew at this point and see the curvature of a coarser level by Lanczos; RISE, that is, ask the
-  next level; or END.
+- when too little is left on the level for another step, decide: LOOK, that is, see the curvature
+  of a coarser level by Lanczos at this point; RISE, that is, ask the next level; or END.
 
 Curvature is seen where it is cheap: products with a coarse Hessian, for as much as half of what
 gradients cost. The judge (`judge.py`) tells what is left on the level, and what errors beyond it
@@ -138,8 +137,7 @@ class Here:
     values: dict[str, np.ndarray] = field(default_factory=dict)  # gradients by rank
     seen_by: int | None = None  # the rank whose curvature Lanczos saw here last
     raised: bool = False  # whether raised eigenvalues, a guess, carry what counts
-    weighed: bool = False  # whether increments were taken anew and weighed here,
-    judged: bool = False  # and by Lanczos
+    judged: bool = False  # whether Lanczos was asked for a verdict here
 
 
 @dataclass
@@ -415,7 +413,7 @@ class Ascent:
             return rules.PLATEAU * rules.WAIT_ON_EXACT
         return rules.PLATEAU * rules.WAIT_ON_FINEST
 
-    # --- LOOK: curvature, and increments at this point ---
+    # --- LOOK: curvature at this point, and what increments are worth by it ---
 
     def affordable(self) -> int | None:
         """The finest rank below whose products cost no more than curvature may."""
@@ -480,22 +478,15 @@ class Ascent:
     def weigh(self, rank: int | None, arrived: bool = False) -> None:
         """What lies beyond, and what is left, by the curvature of a level or by pairs alone.
 
-        On arrival one increment is known; later the last three are taken anew, at this point.
+        An increment is taken once, where its level is asked first: steps on that level would take
+        out of it what the level before could not see.
         """
         s = self.s
-        first = max(s.rank - (1 if arrived else 3), 0)
         s.stuck = s.stuck and len(s.sizes) > rules.PLATEAU
-        try:
-            s.increments[first:] = self.taken_anew(first)
-        except OutOfDomain:  # a coarser level has no value here
-            if arrived:
-                raise
         if rank is not None:
             s.here.judged = self.is_seen(rank, arrived)
-        if rank is not None or not arrived:
-            s.here.weighed = True
-        for n, increment in enumerate(s.increments):  # worths are compared at one point
-            increment.worth = self.worth(increment.change) if n >= first else 0.0
+        for increment in s.increments[-judge.INCREMENTS :]:
+            increment.worth = self.worth(increment.change)
         self.tell(rank)
 
     def is_seen(self, rank: int, arrived: bool) -> bool:
@@ -508,12 +499,6 @@ class Ascent:
             return True
         s.base = min(rank + 1, s.rank)  # a finer level may have a value around y
         return rank == s.rank
-
-    def taken_anew(self, first: int) -> list[Increment]:
-        """The increments from that rank on, at y."""
-        return [
-            Increment(self.at(j + 1) - self.at(j), 0.0) for j in range(first, self.s.rank)
-        ]
 
     def tell(self, rank: int | None) -> None:
         s = self.s
@@ -544,6 +529,8 @@ class Ascent:
             if turned > rules.MISLEADS * s.sizes[0]:
                 s.base = 1
         s.sizes = [norm(s.gradient)]
+        change = self.at(rank) - self.at(rank - 1)
+        s.increments[rank - 1 :] = [Increment(change, 0.0)]
         self.weigh(self.affordable(), arrived=True)
 
     # --- what to do when this level has nothing more to say ---
@@ -564,25 +551,19 @@ class Ascent:
         return Decision(Phase.RISE)
 
     def look_before_a_verdict(self, done: bool) -> Decision | None:
-        """Increments weighed at this point, by Lanczos where *done* rests on them."""
-        if self.s.rank == 0:
+        """Increments weighed by Lanczos at this point, where *done* rests on them.
+
+        Or before a price that is high beside that of a look.
+        """
+        s = self.s
+        if s.rank == 0 or s.here.judged:
             return None
-        if self.blind(done):
-            rank = self.affordable()
-            return Decision(Phase.LOOK, self.s.base if rank is None else rank)
-        if self.unweighed(done):
-            worth_a_look = self.expensive[self.s.rank]
-            return Decision(Phase.LOOK, self.affordable() if worth_a_look else None)
+        rank = self.affordable()
+        if done and s.estimate > 0:
+            return Decision(Phase.LOOK, s.base if rank is None else rank)
+        if self.expensive[s.rank] and rank is not None:
+            return Decision(Phase.LOOK, rank)
         return None
-
-    def blind(self, done: bool) -> bool:
-        """Whether *done* would rest on increments that Lanczos has not weighed at this point."""
-        return done and self.s.estimate > 0 and not self.s.here.judged
-
-    def unweighed(self, done: bool) -> bool:
-        """Whether increments taken somewhere else would decide about the end, or a high price."""
-        counts = done or self.s.rank == self.top or self.expensive[self.s.rank]
-        return counts and not self.s.here.weighed
 
     def falls(self) -> bool:
         """Whether increments were seen to fall, or nothing lies beyond."""

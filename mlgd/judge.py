@@ -41,6 +41,9 @@ def beyond(ratio: float, cosine: float) -> float:
     return ratio / math.sqrt(square - 2 * rho * ratio)
 
 
+INCREMENTS = 3  # the last ones, which tell how errors fall
+
+
 class Fall(NamedTuple):
     """By what increments may go on falling from level to level, and the cosine between two."""
 
@@ -61,7 +64,7 @@ def falling(increments: Sequence[np.ndarray], jumping: float) -> Fall:
     -r / (1 + r^2). Of a single increment nothing is known but its direction.
     """
     ratios, cosines = [], []
-    last = [d for d in increments[-3:] if norm(d)]
+    last = [d for d in increments[-INCREMENTS:] if norm(d)]
     for a, b in pairwise(last):
         ratios.append(min(norm(b) / norm(a), rules.SLOWEST_FALL))
         cosines.append(dot(a, b) / norm(a) / norm(b))
@@ -86,7 +89,7 @@ def tail(worths: Sequence[float], fall: Fall, jumping: float) -> float:
     An increment that is n levels old is worth ratio^(2n) of itself now: worths are squares.
     """
     aged = []
-    for age, worth in enumerate(reversed(worths[-3:])):
+    for age, worth in enumerate(reversed(worths[-INCREMENTS:])):
         aged.append(worth * fall.ratio ** (2 * age))
     return (1 - jumping) * max(aged) * fall.beyond**2
 
