@@ -69,9 +69,10 @@ MISLEADS = 0.5
 # Of the increment before: one that is larger has not fallen.
 SLOWEST_FALL = 0.95
 
-# Of the increment before: a fall that was seen only once is not believed to go on faster; one seen
-# twice, half of it.
-FALL_SEEN_ONCE = 0.55
+# Of the increment before: a fall that was seen only once is not believed to go on faster (one seen
+# twice, half of it), and what older increments said is not believed to be over faster. A smaller
+# one trusts a lucky small increment, a larger one asks levels for nothing where errors fall fast.
+FASTEST_FALL = 0.55
 
 # Of an error's square: a share that is new at every point counts from here on, and at most so much
 # of it is averaged away by steps.
