@@ -297,10 +297,13 @@ class Ascent:
         return judge.tail([d.worth for d in s.increments], self.fall(), s.jumping)
 
     def left(self) -> float:
-        """The loss left by the level asked: by the pairs, or gains of steps if these say more."""
+        """The loss left by the level asked: by the pairs, or gains of steps if these say more.
+
+        Gains were seen on this very level: Lanczos on another one does not overrule them.
+        """
         s = self.s
         by_pairs = self.worth(s.gradient)
-        was_seen = s.here.seen_by is not None
+        was_seen = s.here.seen_by == s.rank
         if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
             # errors that jump are seen in this gradient, and averaged over the steps
             jumps = 0.0
