@@ -303,13 +303,13 @@ class Ascent:
         """
         s = self.s
         by_pairs = self.worth(s.gradient)
+        if s.jumping and s.made_steps:
+            # errors that jump are seen in this gradient, and averaged over the steps
+            jumps = s.jumping * self.tail() / (1 - s.jumping)
+            return max(by_pairs - jumps, 0.0)
         was_seen = s.here.seen_by == s.rank
         if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
-            # errors that jump are seen in this gradient, and averaged over the steps
-            jumps = 0.0
-            if s.jumping and s.made_steps:
-                jumps = s.jumping * self.tail() / (1 - s.jumping)
-            return max(by_pairs - jumps, 0.0)
+            return by_pairs
         gains = [pair.product / 2 for pair in s.pairs[-s.made_steps :]]
         return max(by_pairs, judge.extrapolated(gains, s.made_steps))
 
