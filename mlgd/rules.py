@@ -55,10 +55,11 @@ PROBES = 6  # evaluations of a look beside its products
 # twenty ways farther on.
 FLATTEST = 0.1
 
-# A loss is not told by its curvature if it would be more than twice as large, were the raised
-# eigenvalues a quarter.
+# A loss is not told by its curvature if it would be so many times as large, were the raised
+# eigenvalues a quarter. A smaller factor promises less often: at 1.5 a tenth fewer false promises
+# and a fiftieth fewer true ones.
 RAISED_SHARE = 0.25
-RAISED_MATTERS = 2.0
+RAISED_MATTERS = 1.7
 
 # Of the first gradient: if increments at both ends of the way to the coarsest minimizer differ by
 # more, the coarsest level's curvature misleads.
