@@ -137,7 +137,8 @@ class Here:
     values: dict[str, np.ndarray] = field(default_factory=dict)  # gradients by rank
     seen_by: int | None = None  # the rank whose curvature Lanczos saw here last
     raised: bool = False  # whether raised eigenvalues, a guess, carry what counts
-    judged: bool = False  # whether Lanczos was asked for a verdict here
+    weighed: bool = False  # whether increments were weighed here,
+    judged: bool = False  # and by Lanczos
 
 
 @dataclass
@@ -294,7 +295,8 @@ class Ascent:
             return math.inf
         if not s.increments[-1].change.any():  # twice: the level may be exact
             return math.inf if s.rank < 2 or s.increments[-2].change.any() else 0.0
-        return judge.tail([d.worth for d in s.increments], self.fall(), s.jumping)
+        worths = [d.worth for d in s.increments]
+        return judge.tail(worths, self.fall(), s.jumping, not self.expensive[s.rank])
 
     def left(self) -> float:
         """The loss left by the level asked: by the pairs, or gains of steps if these say more.
@@ -481,13 +483,17 @@ class Ascent:
     def weigh(self, rank: int | None, arrived: bool = False) -> None:
         """What lies beyond, and what is left, by the curvature of a level or by pairs alone.
 
-        An increment is taken once, where its level is asked first: steps on that level would take
-        out of it what the level before could not see.
+        An increment is taken where its level is asked first: steps on that level take out of it
+        what the level before could not see. Only before an expensive level it is taken anew: errors
+        of coarse levels far from here would ask for what costs too much.
         """
         s = self.s
         s.stuck = s.stuck and len(s.sizes) > rules.PLATEAU
+        if self.expensive[s.rank] and not arrived:
+            self.take_anew()
         if rank is not None:
             s.here.judged = self.is_seen(rank, arrived)
+        s.here.weighed = rank is not None or not arrived
         for increment in s.increments[-judge.INCREMENTS :]:
             increment.worth = self.worth(increment.change)
         self.tell(rank)
@@ -502,6 +508,16 @@ class Ascent:
             return True
         s.base = min(rank + 1, s.rank)  # a finer level may have a value around y
         return rank == s.rank
+
+    def take_anew(self) -> None:
+        """The last increments, at y."""
+        s = self.s
+        first = max(s.rank - judge.INCREMENTS, 0)
+        try:
+            values = [self.at(rank) for rank in range(first, s.rank + 1)]
+        except OutOfDomain:  # a coarser level has no value here
+            return
+        s.increments[first:] = [Increment(b - a, 0.0) for a, b in pairwise(values)]
 
     def tell(self, rank: int | None) -> None:
         s = self.s
@@ -559,13 +575,13 @@ class Ascent:
         Or before a price that is high beside that of a look.
         """
         s = self.s
-        if s.rank == 0 or s.here.judged:
+        if s.rank == 0:
             return None
-        rank = self.affordable()
-        if done and s.estimate > 0:
+        if done and s.estimate > 0 and not s.here.judged:
+            rank = self.affordable()
             return Decision(Phase.LOOK, s.base if rank is None else rank)
-        if self.expensive[s.rank] and rank is not None:
-            return Decision(Phase.LOOK, rank)
+        if self.expensive[s.rank] and not s.here.weighed:
+            return Decision(Phase.LOOK, self.affordable())
         return None
 
     def falls(self) -> bool:

@@ -83,14 +83,16 @@ def fell(before: np.ndarray, after: np.ndarray) -> bool:
     return norm(after) <= rules.SLOWEST_FALL * norm(before)
 
 
-def tail(worths: Sequence[float], fall: Fall, jumping: float) -> float:
+def tail(
+    worths: Sequence[float], fall: Fall, jumping: float, slowly: bool = True
+) -> float:
     """What lasting errors of the finest level seen cost, the most that three increments say.
 
     An increment that is n levels old is worth ratio^(2n) of itself now: worths are squares. The
     last increment had a say in the ratio, and a lucky small one would wipe out those before it:
-    they age no faster than a fall that was seen once.
+    where another level can be paid they age `slowly`, no faster than a fall that was seen once.
     """
-    ratio = max(fall.ratio, rules.FASTEST_FALL)
+    ratio = max(fall.ratio, rules.FASTEST_FALL) if slowly else fall.ratio
     aged = []
     for age, worth in enumerate(reversed(worths[-INCREMENTS:])):
         aged.append(worth * ratio ** (2 * age))
