@@ -35,7 +35,7 @@ import numpy as np
 
 from . import judge, rules
 from .checkpoint import Checkpoint
-from .curvature import Curvature, Pair, Spectrum, dot, norm, spectrum_around
+from .curvature import Curvature, Pair, dot, norm, spectrum_around
 from .hierarchy import Hierarchy, LevelError, OutOfDomain, positive
 from .result import Bill, Result
 from .run import Progress, Run, State, refuse
@@ -452,8 +452,7 @@ class Ascent:
             rng=np.random.default_rng(s.step),
         )
         s.products = seen.nodes.size + rules.PROBES
-        drift = self.drift(rank, seen) if rank < s.rank else 0.0
-        floor = max(seen.unresolved, 2 * drift, rules.FLATTEST * norm(v) / far)
+        floor = max(seen.unresolved, rules.FLATTEST * norm(v) / far)
         if_lower = seen.inverse_weight(rules.RAISED_SHARE * floor)
         s.here.raised = if_lower > rules.RAISED_MATTERS * seen.inverse_weight(floor)
         steps_on_top = 0 if s.jumping else s.made_steps
@@ -462,23 +461,6 @@ class Ascent:
         before = norm(s.increments[max(rank - 1, 0)].change)
         s.jumping = judge.jumping_share(seen.jump, before, coarsest=rank == 0)
         s.here.seen_by = rank
-
-    def drift(self, rank: int, seen: Spectrum) -> float:
-        """What the curvature of a level is off by: half of what it changed, where it is flattest.
-
-        The change is that of the step to this level, from the one before.
-        """
-        s = self.s
-        upper = max(rank, s.base + 1)
-        flattest = seen.vectors[0].reshape(s.y.shape)
-        x = s.y + seen.spacing * flattest
-        low, high = (self.tried(j, x, "curvature") for j in (upper - 1, upper))
-        if low is None or high is None:
-            return 0.0
-        change = (
-            high - self.at(upper, "curvature") - low + self.at(upper - 1, "curvature")
-        )
-        return abs(dot(change, flattest)) / seen.spacing / 2
 
     def weigh(self, rank: int | None, arrived: bool = False) -> None:
         """What lies beyond, and what is left, by the curvature of a level or by pairs alone.
