@@ -412,11 +412,9 @@ class Ascent:
 
     def patience(self) -> int:
         """Steps that may bring nothing before a level is given up."""
-        if self.s.rank < self.top:
-            return rules.PLATEAU
         if self.s.rank == self.exact:
             return rules.PLATEAU * rules.WAIT_ON_EXACT
-        return rules.PLATEAU * rules.WAIT_ON_FINEST
+        return rules.PLATEAU
 
     # --- LOOK: curvature at this point, and what increments are worth by it ---
 

@@ -31,10 +31,9 @@ LEVEL_SOLVED = 0.75
 FINEST_SOLVED = 0.05
 
 # Steps: none of so many is better by a tenth than the best of as many before: no step helps here.
-# On the finest level the wait is longer, on one that is exact much longer: no other level comes.
+# On a finest level that is exact the wait is much longer: no other level comes.
 PLATEAU = 6
 PLATEAU_BETTER = 0.9
-WAIT_ON_FINEST = 5
 WAIT_ON_EXACT = 50
 
 # Steps on a level before their gains are told to fall as a series.
