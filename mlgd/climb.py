@@ -9,13 +9,15 @@ level from the coarsest:
 
 Curvature is seen where it is cheap: products with a coarse Hessian, for as much as half of what
 gradients cost. The judge (`judge.py`) tells what is left on the level, and what errors beyond it
-cost. A run is *done* when both together are at most half of eps, increments were seen to fall, and
-were weighed at this very point by curvature that Lanczos saw; or when little is left on a finest
-level that is exact.
+cost: by gradients and pairs, by the gains of steps on this very level, and by increments, each
+taken where its level was first asked (before a level that is expensive, anew at this point). A run
+is *done* when both together are at most half of eps, increments were seen to fall, and were weighed
+at this very point by curvature that Lanczos saw; or when little is left on a finest level that is
+exact. It promises nothing where that hangs on eigenvalues that are a guess.
 
 Why it ends. On each level, steps stop when too little is left, when the search along a step fails,
 or when none of the last ones was better than those before. Every decision to look moves `base` up,
-or marks the point as judged; a rise moves the level up; there are finitely many of both.
+or marks the point as weighed or judged; a rise moves the level up; there are finitely many of both.
 
 What the promise rests on. The estimate assumes that errors beyond go on falling as the last
 increments fell and turned, that the curvature of the levels is one curvature, and that the loss is
