@@ -55,7 +55,7 @@ PROBES = 6  # evaluations of a look beside its products
 FLATTEST = 0.1
 
 # A loss is not told by its curvature if it would be so many times as large, were the raised
-# eigenvalues a quarter. A smaller factor promises less often: from 2 to 1.5 a third fewer false
+# eigenvalues a quarter. A smaller factor promises less often: from 2 to 1.5 half as many false
 # promises, and a thirtieth fewer true ones.
 RAISED_SHARE = 0.25
 RAISED_MATTERS = 1.5
