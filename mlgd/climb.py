@@ -4,19 +4,20 @@ What a run does. Two evaluations at the start tell whether a level repeats itsel
 level from the coarsest:
 
 - SOLVE: steps of L-BFGS, which keeps its pairs from level to level;
-- when too little is left on the level for another step, decide: LOOK, that is, take increments
-  anew at this point and see the curvature of a coarser level by Lanczos; RISE, that is, ask the
-  next level; or END.
+- when too little is left on the level for another step, decide: LOOK, that is, see the curvature
+  of a coarser level by Lanczos at this point; RISE, that is, ask the next level; or END.
 
 Curvature is seen where it is cheap: products with a coarse Hessian, for as much as half of what
 gradients cost. The judge (`judge.py`) tells what is left on the level, and what errors beyond it
-cost. A run is *done* when both together are at most half of eps, increments were seen to fall, and
-were weighed at this very point by curvature that Lanczos saw; or when little is left on a finest
-level that is exact.
+cost: by gradients and pairs, by the gains of steps on this very level, and by increments, each
+taken where its level was first asked (before a level that is expensive, anew at this point). A run
+is *done* when both together are at most half of eps, increments were seen to fall, and were weighed
+at this very point by curvature that Lanczos saw; or when little is left on a finest level that is
+exact. It promises nothing where that hangs on eigenvalues that are a guess.
 
 Why it ends. On each level, steps stop when too little is left, when the search along a step fails,
 or when none of the last ones was better than those before. Every decision to look moves `base` up,
-or marks the point as judged; a rise moves the level up; there are finitely many of both.
+or marks the point as weighed or judged; a rise moves the level up; there are finitely many of both.
 
 What the promise rests on. The estimate assumes that errors beyond go on falling as the last
 increments fell and turned, that the curvature of the levels is one curvature, and that the loss is
@@ -36,7 +37,7 @@ import numpy as np
 
 from . import judge, rules
 from .checkpoint import Checkpoint
-from .curvature import Curvature, Pair, Spectrum, dot, norm, spectrum_around
+from .curvature import Curvature, Pair, dot, norm, spectrum_around
 from .hierarchy import Hierarchy, LevelError, OutOfDomain, positive
 from .result import Bill, Result
 from .run import Progress, Run, State, refuse
@@ -149,7 +150,7 @@ class Here:
     values: dict[str, np.ndarray] = field(default_factory=dict)  # gradients by rank
     seen_by: int | None = None  # the rank whose curvature Lanczos saw here last
     raised: bool = False  # whether raised eigenvalues, a guess, carry what counts
-    weighed: bool = False  # whether increments were taken anew and weighed here,
+    weighed: bool = False  # whether increments were weighed here,
     judged: bool = False  # and by Lanczos
 
 
@@ -307,19 +308,23 @@ class Ascent:
             return math.inf
         if not s.increments[-1].change.any():  # twice: the level may be exact
             return math.inf if s.rank < 2 or s.increments[-2].change.any() else 0.0
-        return judge.tail([d.worth for d in s.increments], self.fall(), s.jumping)
+        worths = [d.worth for d in s.increments]
+        return judge.tail(worths, self.fall(), s.jumping, not self.expensive[s.rank])
 
     def left(self) -> float:
-        """The loss left by the level asked: by the pairs, or gains of steps if these say more."""
+        """The loss left by the level asked: by the pairs, or gains of steps if these say more.
+
+        Gains were seen on this very level: Lanczos on another one does not overrule them.
+        """
         s = self.s
         by_pairs = self.worth(s.gradient)
-        was_seen = s.here.seen_by is not None
-        if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
+        if s.jumping and s.made_steps:
             # errors that jump are seen in this gradient, and averaged over the steps
-            jumps = 0.0
-            if s.jumping and s.made_steps:
-                jumps = s.jumping * self.tail() / (1 - s.jumping)
+            jumps = s.jumping * self.tail() / (1 - s.jumping)
             return max(by_pairs - jumps, 0.0)
+        was_seen = s.here.seen_by == s.rank
+        if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
+            return by_pairs
         gains = [pair.product / 2 for pair in s.pairs[-s.made_steps :]]
         return max(by_pairs, judge.extrapolated(gains, s.made_steps))
 
@@ -420,13 +425,11 @@ class Ascent:
 
     def patience(self) -> int:
         """Steps that may bring nothing before a level is given up."""
-        if self.s.rank < self.top:
-            return rules.PLATEAU
         if self.s.rank == self.exact:
             return rules.PLATEAU * rules.WAIT_ON_EXACT
-        return rules.PLATEAU * rules.WAIT_ON_FINEST
+        return rules.PLATEAU
 
-    # --- LOOK: curvature, and increments at this point ---
+    # --- LOOK: curvature at this point, and what increments are worth by it ---
 
     def affordable(self) -> int | None:
         """The finest rank below whose products cost no more than curvature may."""
@@ -460,8 +463,7 @@ class Ascent:
             rng=np.random.default_rng(s.step),
         )
         s.products = seen.nodes.size + rules.PROBES
-        drift = self.drift(rank, seen) if rank < s.rank else 0.0
-        floor = max(seen.unresolved, 2 * drift, rules.FLATTEST * norm(v) / far)
+        floor = max(seen.unresolved, rules.FLATTEST * norm(v) / far)
         if_lower = seen.inverse_weight(rules.RAISED_SHARE * floor)
         s.here.raised = if_lower > rules.RAISED_MATTERS * seen.inverse_weight(floor)
         steps_on_top = 0 if s.jumping else s.made_steps
@@ -471,42 +473,22 @@ class Ascent:
         s.jumping = judge.jumping_share(seen.jump, before, coarsest=rank == 0)
         s.here.seen_by = rank
 
-    def drift(self, rank: int, seen: Spectrum) -> float:
-        """What the curvature of a level is off by: half of what it changed, where it is flattest.
-
-        The change is that of the step to this level, from the one before.
-        """
-        s = self.s
-        upper = max(rank, s.base + 1)
-        flattest = seen.vectors[0].reshape(s.y.shape)
-        x = s.y + seen.spacing * flattest
-        low, high = (self.tried(j, x, "curvature") for j in (upper - 1, upper))
-        if low is None or high is None:
-            return 0.0
-        change = (
-            high - self.at(upper, "curvature") - low + self.at(upper - 1, "curvature")
-        )
-        return abs(dot(change, flattest)) / seen.spacing / 2
-
     def weigh(self, rank: int | None, arrived: bool = False) -> None:
         """What lies beyond, and what is left, by the curvature of a level or by pairs alone.
 
-        On arrival one increment is known; later the last three are taken anew, at this point.
+        An increment is taken where its level is asked first: steps on that level take out of it
+        what the level before could not see. Only before an expensive level it is taken anew: errors
+        of coarse levels far from here would ask for what costs too much.
         """
         s = self.s
-        first = max(s.rank - (1 if arrived else 3), 0)
         s.stuck = s.stuck and len(s.sizes) > rules.PLATEAU
-        try:
-            s.increments[first:] = self.taken_anew(first)
-        except OutOfDomain:  # a coarser level has no value here
-            if arrived:
-                raise
+        if self.expensive[s.rank] and not arrived:
+            self.take_anew()
         if rank is not None:
             s.here.judged = self.is_seen(rank, arrived)
-        if rank is not None or not arrived:
-            s.here.weighed = True
-        for n, increment in enumerate(s.increments):  # worths are compared at one point
-            increment.worth = self.worth(increment.change) if n >= first else 0.0
+        s.here.weighed = rank is not None or not arrived
+        for increment in s.increments[-judge.INCREMENTS :]:
+            increment.worth = self.worth(increment.change)
         self.tell(rank)
 
     def is_seen(self, rank: int, arrived: bool) -> bool:
@@ -520,11 +502,15 @@ class Ascent:
         s.base = min(rank + 1, s.rank)  # a finer level may have a value around y
         return rank == s.rank
 
-    def taken_anew(self, first: int) -> list[Increment]:
-        """The increments from that rank on, at y."""
-        return [
-            Increment(self.at(j + 1) - self.at(j), 0.0) for j in range(first, self.s.rank)
-        ]
+    def take_anew(self) -> None:
+        """The last increments, at y."""
+        s = self.s
+        first = max(s.rank - judge.INCREMENTS, 0)
+        try:
+            values = [self.at(rank) for rank in range(first, s.rank + 1)]
+        except OutOfDomain:  # a coarser level has no value here
+            return
+        s.increments[first:] = [Increment(b - a, 0.0) for a, b in pairwise(values)]
 
     def tell(self, rank: int | None) -> None:
         s = self.s
@@ -555,6 +541,8 @@ class Ascent:
             if turned > rules.MISLEADS * s.sizes[0]:
                 s.base = 1
         s.sizes = [norm(s.gradient)]
+        change = self.at(rank) - self.at(rank - 1)
+        s.increments[rank - 1 :] = [Increment(change, 0.0)]
         self.weigh(self.affordable(), arrived=True)
 
     # --- what to do when this level has nothing more to say ---
@@ -575,25 +563,19 @@ class Ascent:
         return Decision(Phase.RISE)
 
     def look_before_a_verdict(self, done: bool) -> Decision | None:
-        """Increments weighed at this point, by Lanczos where *done* rests on them."""
-        if self.s.rank == 0:
+        """Increments weighed by Lanczos at this point, where *done* rests on them.
+
+        Or before a price that is high beside that of a look.
+        """
+        s = self.s
+        if s.rank == 0:
             return None
-        if self.blind(done):
+        if done and s.estimate > 0 and not s.here.judged:
             rank = self.affordable()
-            return Decision(Phase.LOOK, self.s.base if rank is None else rank)
-        if self.unweighed(done):
-            worth_a_look = self.expensive[self.s.rank]
-            return Decision(Phase.LOOK, self.affordable() if worth_a_look else None)
+            return Decision(Phase.LOOK, s.base if rank is None else rank)
+        if self.expensive[s.rank] and not s.here.weighed:
+            return Decision(Phase.LOOK, self.affordable())
         return None
-
-    def blind(self, done: bool) -> bool:
-        """Whether *done* would rest on increments that Lanczos has not weighed at this point."""
-        return done and self.s.estimate > 0 and not self.s.here.judged
-
-    def unweighed(self, done: bool) -> bool:
-        """Whether increments taken somewhere else would decide about the end, or a high price."""
-        counts = done or self.s.rank == self.top or self.expensive[self.s.rank]
-        return counts and not self.s.here.weighed
 
     def falls(self) -> bool:
         """Whether increments were seen to fall, or nothing lies beyond."""

@@ -41,6 +41,9 @@ def beyond(ratio: float, cosine: float) -> float:
     return ratio / math.sqrt(square - 2 * rho * ratio)
 
 
+INCREMENTS = 3  # the last ones, which tell how errors fall
+
+
 class Fall(NamedTuple):
     """By what increments may go on falling from level to level, and the cosine between two."""
 
@@ -56,20 +59,20 @@ class Fall(NamedTuple):
 def falling(increments: Sequence[np.ndarray], jumping: float) -> Fall:
     """How the last three increments fall: the geometric mean of two ratios, luck apart.
 
-    One ratio alone may be luck: increments then fall no faster than `FALL_SEEN_ONCE`. What jumps
+    One ratio alone may be luck: increments then fall no faster than `FASTEST_FALL`. What jumps
     has no direction of its own: errors e_k drawn anew make increments with a cosine of
     -r / (1 + r^2). Of a single increment nothing is known but its direction.
     """
     ratios, cosines = [], []
-    last = [d for d in increments[-3:] if norm(d)]
+    last = [d for d in increments[-INCREMENTS:] if norm(d)]
     for a, b in pairwise(last):
         ratios.append(min(norm(b) / norm(a), rules.SLOWEST_FALL))
         cosines.append(dot(a, b) / norm(a) / norm(b))
     if not ratios:
-        ratios, cosines = [rules.FALL_SEEN_ONCE], [1.0]
+        ratios, cosines = [rules.FASTEST_FALL], [1.0]
     times = len(ratios)
     mean = math.prod(ratios) ** (1 / times)
-    ratio = max(mean, rules.FALL_SEEN_ONCE / times)
+    ratio = max(mean, rules.FASTEST_FALL / times)
     if jumping:
         return Fall(ratio, -ratio / (1 + ratio * ratio))
     return Fall(ratio, sum(cosines) / times)
@@ -80,14 +83,19 @@ def fell(before: np.ndarray, after: np.ndarray) -> bool:
     return norm(after) <= rules.SLOWEST_FALL * norm(before)
 
 
-def tail(worths: Sequence[float], fall: Fall, jumping: float) -> float:
+def tail(
+    worths: Sequence[float], fall: Fall, jumping: float, slowly: bool = True
+) -> float:
     """What lasting errors of the finest level seen cost, the most that three increments say.
 
-    An increment that is n levels old is worth ratio^(2n) of itself now: worths are squares.
+    An increment that is n levels old is worth ratio^(2n) of itself now: worths are squares. The
+    last increment had a say in the ratio, and a lucky small one would wipe out those before it:
+    where another level can be paid they age `slowly`, no faster than a fall that was seen once.
     """
+    ratio = max(fall.ratio, rules.FASTEST_FALL) if slowly else fall.ratio
     aged = []
-    for age, worth in enumerate(reversed(worths[-3:])):
-        aged.append(worth * fall.ratio ** (2 * age))
+    for age, worth in enumerate(reversed(worths[-INCREMENTS:])):
+        aged.append(worth * ratio ** (2 * age))
     return (1 - jumping) * max(aged) * fall.beyond**2
 
 

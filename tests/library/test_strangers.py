@@ -151,32 +151,32 @@ REACHED = {
 
 
 SHARES = 64, 8, 1, 1 / 8  # of eps
-KNOWN = {("zero at the start", 8): 2.3}  # a miss with a promise: told three times too low
+KNOWN = {("zero at the start", 8): 2.4}  # a miss with a promise: told three times too low
 UNTOLD = {  # at these targets nothing can be judged, and nothing is promised
     "one level": SHARES,
     "a curved valley": SHARES,
     "kinks": SHARES,
     "exact levels": SHARES,
     "hardly any errors": SHARES,
-    "rounded": (64, 8, 1),
+    "rounded": (64, 8),
 }
 PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
-    "one unknown": [802, 13172, 105076, 6722164],
+    "one unknown": [765, 12326, 98406, 6296166],
     "one level": [1536, 1856, 2048, 2304],
-    "exact levels": [136, 138, 143, 145],
-    "single precision": [1713, 13454, 860128, 6811619],
-    "hardly any errors": [2276, 2278, 2900, 2870],
-    "a steep level": [7177, 14020, 861887, 6812033],
-    "rounded": [214, 2246, 793, 310070],
-    "logistic": [237, 1722, 13602, 864354],
+    "exact levels": [127, 129, 134, 136],
+    "single precision": [1658, 13175, 843721, 6680524],
+    "hardly any errors": [2229, 2231, 2843, 2813],
+    "a steep level": [12448, 12235, 845990, 6680744],
+    "rounded": [284, 22003, 104730, 45971],
+    "logistic": [210, 1667, 13323, 847947],
     "kinks": [1088, 1216, 1408, 1408],
-    "flat directions": [224, 835, 1601, 803434],
-    "overflow nearby": [140, 151, 264, 1757],
-    "near a wall": [121, 124, 124, 124],
+    "flat directions": [197, 798, 1546, 787027],
+    "overflow nearby": [131, 142, 237, 1702],
+    "near a wall": [112, 115, 115, 115],
     "concave": 2113,
-    "a saddle": 4.7836053e7,
-    "a plateau": 1.31947e7,
-    "too short": 2882,
+    "a saddle": 4.7784666e7,
+    "a plateau": 1.27933e7,
+    "too short": 2825,
 }
 
 
