@@ -7,17 +7,20 @@ level from the coarsest:
 - when too little is left on the level for another step, decide: LOOK, that is, see the curvature
   of a coarser level by Lanczos at this point; RISE, that is, ask the next level; or END.
 
-Curvature is seen where it is cheap: products with a coarse Hessian, for as much as half of what
-gradients cost. The judge (`judge.py`) tells what is left on the level, and what errors beyond it
-cost: by gradients and pairs, by the gains of steps on this very level, and by increments, each
-taken where its level was first asked (before a level that is expensive, anew at this point). A run
-is *done* when both together are at most half of eps, increments were seen to fall, and were weighed
-at this very point by curvature that Lanczos saw; or when little is left on a finest level that is
-exact. It promises nothing where that hangs on eigenvalues that are a guess.
+Curvature is seen where it is cheap, by products with a coarse Hessian: as a rule for at most half
+of what gradients cost, for more where *done* would hang on it. The judge (`judge.py`) tells what is
+left on the level, and what errors beyond it cost: by gradients and pairs, by the gains of steps on
+this very level, and by increments, each taken on arrival at its level (before a level that is
+expensive, anew at this point). A run is *done* when both together are within the aim (half of eps;
+more before an expensive level; with a radius, the half of eps that it does not hide), increments
+were seen to fall, and were weighed at this very point by Lanczos, where it could see. Beyond a
+finest level that is exact nothing lies, and no fall is asked for. Nothing is promised where that
+hangs on eigenvalues that are a guess, or where levels repeat one another.
 
-Why it ends. On each level, steps stop when too little is left, when the search along a step fails,
-or when none of the last ones was better than those before. Every decision to look moves `base` up,
-or marks the point as weighed or judged; a rise moves the level up; there are finitely many of both.
+Why it ends. On a level, steps stop when too little is left, when the search along a step fails, or
+when none of the last ones was better by a tenth than those before: no gradient can go on falling by
+a tenth. Between two steps a point is weighed once and judged once, or `base` goes up; a rise moves
+the level up, and there are finitely many levels.
 
 What the promise rests on. The estimate assumes that errors beyond go on falling as the last
 increments fell and turned, that the curvature of the levels is one curvature, and that the loss is
@@ -63,8 +66,8 @@ def minimize(
 
     With `max_cost` in place of eps it goes as far as that pays. `radius` is a bound on
     `|y0 - y*|`, if you have one. `result.estimate` is the loss above the minimum that is believed,
-    `result.decisions` says why, and `result.promise` is 'estimate', or 'none' where nothing could
-    be judged: fewer than three levels that differ, none of them `exact`.
+    and `result.decisions` says why. `result.promise` is 'estimate', or 'none': the message says
+    what could not be judged. It takes three levels that differ, or a finest one that is `exact`.
 
     `loss` is recorded along the way, uncharged; a point where it is larger than at y0 is not
     returned. `callback(progress)` is called after every step; returning True or raising
@@ -136,10 +139,15 @@ class Phase(StrEnum):
 
 
 class Decision(NamedTuple):
-    """A phase; the rank to look with, none for pairs alone; whether the end is a done run's."""
+    """What to do next.
+
+    `rank`: to look with, none for pairs alone. `base`: below that rank curvature misleads.
+    `done`: whether the end is a done run's, or no eps was asked for.
+    """
 
     phase: Phase
     rank: int | None = None
+    base: int = 0
     done: bool = False
 
 
@@ -176,12 +184,13 @@ class Climb(State):
     increments: list[Increment] = field(default_factory=list)
     # of gradients here: at arrival, after steps
     sizes: list[float] = field(default_factory=list)
+    # of loss, by steps on this level, as their pairs tell
+    gains: list[float] = field(default_factory=list)
     here: Here = field(default_factory=Here)
     base: int = 0  # the rank below which curvature was seen to mislead
     products: int = rules.FIRST_LOOK  # that the last look took
-    jumping: float = (
-        0.0  # the share of an error's square that is another one at every point
-    )
+    # the share of an error's square that is another one at every point
+    jumping: float = 0.0
     stuck: bool = False  # no step on this level helps any more
 
     def __post_init__(self) -> None:
@@ -224,18 +233,16 @@ class Ascent:
         self.exact = self.top if bill.h.exact or not self.top else None
         self.price = [bill.price[k] for k in self.levels]
         # whether the level after each is expensive beside it
-        self.expensive = [b >= rules.EXPENSIVE * a for a, b in pairwise(self.price)] + [
-            False
-        ]
+        self.expensive = [b >= rules.EXPENSIVE * a for a, b in pairwise(self.price)]
+        self.expensive.append(False)
 
     def steps(self) -> Iterator[None]:
         """The steps of a run; all that must survive a step is in the state."""
         if self.s.phase == Phase.BEGIN:
             self.begin()
             yield
-        while (
-            self.s.phase != Phase.END
-        ):  # the file of a run that has ended has that phase
+        # the file of a run that has ended has that phase
+        while self.s.phase != Phase.END:
             self.step()
             if self.s.phase != Phase.END:
                 yield
@@ -247,6 +254,7 @@ class Ascent:
             self.solve()
             return
         decision = self.decide()
+        self.s.base = max(self.s.base, decision.base)
         if decision.phase == Phase.LOOK:
             self.weigh(decision.rank)
         elif decision.phase == Phase.RISE:
@@ -325,8 +333,7 @@ class Ascent:
         was_seen = s.here.seen_by == s.rank
         if was_seen or s.made_steps < rules.GAINS_TELL or not s.gradient.any():
             return by_pairs
-        gains = [pair.product / 2 for pair in s.pairs[-s.made_steps :]]
-        return max(by_pairs, judge.extrapolated(gains, s.made_steps))
+        return max(by_pairs, judge.extrapolated(s.gains, s.made_steps))
 
     def believed(self) -> float:
         """The loss above the minimum: left, tail, and what both cost together."""
@@ -413,7 +420,11 @@ class Ascent:
 
     def newton_step(self) -> tuple[np.ndarray, np.ndarray] | None:
         s = self.s
-        return advance(lambda z: self.tried(s.rank, z), s.y, s.gradient, self.curvature)
+        latest = s.pairs[-1] if s.pairs else None
+        found = advance(lambda z: self.tried(s.rank, z), s.y, s.gradient, self.curvature)
+        if found is not None and s.pairs and s.pairs[-1] is not latest:
+            s.gains.append(s.pairs[-1].product / 2)
+        return found
 
     def averaging_step(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The n-th of steps that fall as 1/n: their mean averages errors that jump."""
@@ -466,8 +477,9 @@ class Ascent:
         floor = max(seen.unresolved, rules.FLATTEST * norm(v) / far)
         if_lower = seen.inverse_weight(rules.RAISED_SHARE * floor)
         s.here.raised = if_lower > rules.RAISED_MATTERS * seen.inverse_weight(floor)
-        steps_on_top = 0 if s.jumping else s.made_steps
-        place = max(len(s.pairs) - steps_on_top, 0)
+        place = len(s.pairs)
+        if not s.jumping:
+            place -= min(s.made_steps, self.curvature.steps_on_top())
         self.curvature.insert(seen.pairs(max(floor, self.ridge), v.shape), place)
         before = norm(s.increments[max(rank - 1, 0)].change)
         s.jumping = judge.jumping_share(seen.jump, before, coarsest=rank == 0)
@@ -541,6 +553,7 @@ class Ascent:
             if turned > rules.MISLEADS * s.sizes[0]:
                 s.base = 1
         s.sizes = [norm(s.gradient)]
+        s.gains = []
         change = self.at(rank) - self.at(rank - 1)
         s.increments[rank - 1 :] = [Increment(change, 0.0)]
         self.weigh(self.affordable(), arrived=True)
@@ -597,8 +610,7 @@ class Ascent:
             return None
         if s.products * self.price[finer] > self.bill.total:
             return None
-        s.base = finer
-        return Decision(Phase.LOOK, finer)
+        return Decision(Phase.LOOK, finer, base=finer)
 
     # --- END ---
 
@@ -631,7 +643,8 @@ class Ascent:
         """
         s, way = self.s, self.s.way
         cheap = self.price[s.rank] <= rules.LAST_CHECK * self.bill.total
-        if not way.any() or (done and not cheap):
+        two = 2 * self.price[s.rank]
+        if not way.any() or (done and not cheap) or not self.bill.covers(two):
             return None
         first, half = (self.tried(s.rank, s.start + t * way) for t in (0.0, 0.5))
         if first is None or half is None:

@@ -108,6 +108,15 @@ class Curvature:
             del self.pairs[0]
         self._solved = []
 
+    def steps_on_top(self) -> int:
+        """How many of the latest pairs are those of steps, and not of Lanczos."""
+        count = 0
+        for pair in reversed(self.pairs):
+            if pair.change is None:
+                break
+            count += 1
+        return count
+
     def forget(self) -> None:
         self.pairs.clear()
         self._solved = []

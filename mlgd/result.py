@@ -79,9 +79,13 @@ class Bill:
         """What was paid, over all resumptions."""
         return self.total + self.price_again
 
+    def covers(self, price: float) -> bool:
+        """Whether the budget covers that price too."""
+        return self.spent + price <= self.most
+
     def afford(self, price: float) -> None:
         """End the run here if that price would pass the budget."""
-        if self.spent + price > self.most:
+        if not self.covers(price):
             paid = f"{self.spent:g} is paid, and the next evaluations cost {price:g}"
             raise Stop("budget", f"{paid}: max_cost = {self.limit:g} does not cover them")
 

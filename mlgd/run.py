@@ -54,7 +54,7 @@ class State:
 
     y: np.ndarray  # the iterate, read-only: a new array whenever it moves
     step: int = 0  # counted by the run
-    status: str = "done"  # how the run ends if nothing cuts it short
+    status: str = "ended"  # how the run ends if nothing cuts it short
     message: str = ""
     promise: str = "none"
     estimate: float = math.nan  # of the loss at y above the minimum, as believed now

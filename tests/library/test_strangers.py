@@ -158,7 +158,7 @@ UNTOLD = {  # at these targets nothing can be judged, and nothing is promised
     "kinks": SHARES,
     "exact levels": SHARES,
     "hardly any errors": SHARES,
-    "rounded": (64, 8),
+    "rounded": (64,),
 }
 PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it changes
     "one unknown": [765, 12326, 98406, 6296166],
@@ -167,7 +167,7 @@ PAID = {  # with and without AVX: whoever changes a rule of `climb` sees what it
     "single precision": [1658, 13175, 843721, 6680524],
     "hardly any errors": [2229, 2231, 2843, 2813],
     "a steep level": [12448, 12235, 845990, 6680744],
-    "rounded": [284, 22003, 104730, 45971],
+    "rounded": [284, 6913, 104730, 45971],
     "logistic": [210, 1667, 13323, 847947],
     "kinks": [1088, 1216, 1408, 1408],
     "flat directions": [197, 798, 1546, 787027],
