@@ -154,6 +154,7 @@ def near(trade: Trade, room: float, guess: float) -> float:
     """
     low, high = -math.inf, math.inf
     log_rate = guess
+    hurry = 1.0  # where the noise hardly changes, steps must grow
     while high - low > CLOSE / 4 and abs(log_rate - guess) < FAR:
         beyond = over(trade.bought(math.exp(log_rate)), room)
         if abs(beyond) < CLOSE:
@@ -162,9 +163,11 @@ def near(trade: Trade, room: float, guess: float) -> float:
             high = log_rate
         else:
             low = log_rate
-        log_rate -= max(min(2 * beyond, LONG), -LONG)
+        log_rate -= max(min(2 * hurry * beyond, LONG), -LONG)
+        hurry *= 2
         if not low < log_rate < high:
             log_rate = (low + high) / 2
+            hurry = 1.0
     return log_rate
 
 
