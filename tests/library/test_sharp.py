@@ -31,17 +31,16 @@ def potentials(p):
     shrunk = np.repeat([s.shrinkage for s in p.stages], [s.steps for s in p.stages])
     loud = 1 - h * (beta - mu)
     omega = (1 - h * beta) / loud
-    chi = omega**2 / (h / shrunk - h / loud)
     assert 0 < h * beta < 1
     assert (alpha >= 0).all()
     assert (alpha <= mass * (1 + 1e-12)).all()
     assert alpha.sum() == pytest.approx(1, abs=1e-8)
-    assert (chi > 0).all()
-    chi = np.append(chi, 0.0)  # of the last step, which is never made
     phi = mass / h
     before = np.append(p.schedule.start, phi[:-1])
-    allowed = before + mass * (omega * mu - chi) + (mass - alpha) * mu
-    assert (phi <= allowed + 1e-9 * before).all()
+    # the largest chi that the potential allows, but for rounding; it is zero at the last step
+    chi = (before - phi) / mass + omega * mu + (1 - alpha / mass) * mu + 1e-12 / h
+    assert (chi > 0).all()
+    assert (h / shrunk * (1 + 1e-9) >= omega**2 / chi[:-1] + h / loud).all()
     return mass, alpha, h / shrunk
 
 
@@ -58,8 +57,10 @@ def recomputed(p, accuracy, price):
         reach = np.array([*stage.reach.values()])
         assert reach[0] == 1
         assert (np.diff(reach) < 0).all()
-        kept = np.append(reach / (reach + stage.shrinkage * (1 - reach)), 0.0)
-        joint.append(-np.diff(kept) @ r**2)
+        # summed by parts: what is lost of an increment, times the jump of the squared errors
+        lost = stage.shrinkage * (1 - reach)
+        lost = lost / (lost + reach)
+        joint.append(r[-1] ** 2 + lost[1:] @ -np.diff(r**2))
         cost.append(reach @ c)
         assert stage.most == pytest.approx(c.sum())
     each = [s.steps for s in p.stages]
@@ -182,7 +183,7 @@ def test_of_all_plans_within_two_percent_it_is_the_one_with_the_fewest_steps():
     found = search.found()
     enough = 1.02 * min(prices.values())
     fewest = min(steps for steps, price in prices.items() if price <= enough)
-    assert abs(found.steps - fewest) <= 0.06 * fewest
+    assert found.steps <= fewest + 2
     assert found.price <= 1.002 * enough
 
 
