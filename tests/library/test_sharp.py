@@ -309,7 +309,7 @@ def excess(y):
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_runs_keep_the_promise_and_the_bill(average):
+def test_runs_pay_and_make_what_is_expected(average):
     p = plan(KNOWN, GOAL, "sharp", average=average)
     runs = [p.run(LADDER, START, rng=seed) for seed in range(400)]
     paid = np.array([run.cost for run in runs])
@@ -319,13 +319,17 @@ def test_runs_keep_the_promise_and_the_bill(average):
         assert abs(seen.mean() - said) <= 4.5 * error + 1e-9 * said
     assert paid.max() <= p.cost_bound
     assert steps.max() <= p.steps
-    losses = np.array([excess(run.y) for run in runs])
-    assert losses.mean() <= GOAL
-    if not average:
-        assert losses.max() > GOAL  # one run may end above it
-    assert {(run.status, run.promise) for run in runs} == {("done", "proved")}
-    assert all("one run may end above it" in run.message for run in runs)
-    assert all(p.promised in run.message for run in runs)
+    assert np.mean([excess(run.y) for run in runs]) <= GOAL
+
+
+def test_one_run_may_end_above_eps_and_says_so():
+    p = plan(KNOWN, GOAL, "sharp")
+    runs = [p.run(LADDER, START, rng=seed) for seed in range(100)]
+    assert max(excess(run.y) for run in runs) > GOAL
+    for run in runs:
+        assert (run.status, run.promise) == ("done", "proved")
+        assert p.promised in run.message
+        assert "one run may end above it" in run.message
 
 
 def test_the_stop_has_the_law_that_is_said():
