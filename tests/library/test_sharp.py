@@ -376,7 +376,7 @@ def test_a_resumed_run_ends_with_the_bits_of_the_unbroken_one(average, tmp_path)
     options = {"rng": 6, "loss": excess}
     whole = p.run(LADDER, START, **options)
     assert whole.steps > 20
-    for step in (1, 2, 7, p.stages[0].steps, whole.steps // 2, whole.steps - 1):
+    for step in {1, 2, 7, p.stages[0].steps, whole.steps // 2, whole.steps - 1}:
         path = tmp_path / f"{step}"
         stop = lambda s, step=step: s.step >= step  # noqa: E731
         assert p.run(LADDER, START, callback=stop, checkpoint=path, **options).nit == step
