@@ -1,25 +1,28 @@
-"""How a plan runs: the steps of averaged descent and of similar triangles."""
+"""How a plan runs: the steps of averaged descent, of similar triangles and of the sharp plan."""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
 from .checkpoint import Checkpoint
 from .hierarchy import LARGEST, Hierarchy, positive
-from .plans import METHODS, Plan, Stage, whole, within
+from .plans import METHODS, Plan, Proposal, Stage, whole, within
 from .result import Bill, Result
 from .run import Progress, Run, State, refuse
+from .sharp import SharpPlan, Stretch
+from .shrunk import ShrunkTelescope
 from .telescope import Telescope
+
+Oracle = Telescope | ShrunkTelescope
 
 BLOCK = 256  # uniform numbers are drawn for this many steps at once
 LESS_ACCURATE = 1.001  # times a plan's accuracy: levels that declare more are others
 
 
 def run(
-    plan: Plan,
+    plan: Proposal,
     h: Hierarchy,
     y0: np.ndarray,
     rng=None,
@@ -42,23 +45,22 @@ def run(
     seeded = rng is not None
     rng = np.random.default_rng(rng)
     coins = rng.bit_generator.state
-    method = Triangles if plan.method == "accelerated" else Descent
     d0 = None if plan.problem is None else plan.problem.d0
-    course = Run(bill, method(start, coins=coins), loss, callback, plan.steps, d0)
+    course = Run(bill, begun(plan, start, rng), loss, callback, plan.steps, d0)
     if checkpoint is not None:
         beginning = {
             "set of levels": [*h.levels, h.exact],
             "list of prices": list(bill.price.values()),
-            "plan": repr((plan.method, plan.eta, plan.stages, plan.growth, plan.window)),
+            "plan": repr(plan.numbers),
             "start": start,
             "seed": repr(coins) if seeded else None,
         }
         course.keep_in(Checkpoint(checkpoint, beginning))
     steps = course.state.steps(bill, plan, telescopes, rng)
-    return course.go(steps, progress, total=plan.steps)
+    return course.go(steps, progress, total=course.state.total(plan))
 
 
-def complete(plan: Plan) -> None:
+def complete(plan: Proposal) -> None:
     """Refuse a plan made by hand that lacks what a run needs."""
     lacks = lacking(plan)
     if plan.promise != "none":
@@ -71,20 +73,30 @@ def complete(plan: Plan) -> None:
             f"the plan's eta must be at most {LARGEST:g}, so that steps stay ordinary floats; got "
             f"{plan.eta:g}: choose another unit of the loss"
         )
-    positive("the plan's growth", plan.growth)
     for stage in plan.stages:
         whole("the steps of a stage", stage.steps)
+    if isinstance(plan, SharpPlan):
+        return
+    positive("the plan's growth", plan.growth)
     if plan.window is not None:
         within(whole("the window", plan.window), plan.steps)
 
 
-def lacking(plan: Plan) -> list[str]:
+def lacking(plan: Proposal) -> list[str]:
     """What a run of any plan needs, and this one has not."""
     lacks = []
     if plan.method not in (*METHODS, "by hand"):
         lacks.append(f"a method that is known (got {plan.method!r})")
-    if not plan.stages or not all(isinstance(stage, Stage) for stage in plan.stages):
+    sharp = isinstance(plan, SharpPlan)
+    kind = Stretch if sharp else Stage
+    if not plan.stages or not all(isinstance(stage, kind) for stage in plan.stages):
         lacks.append("stages")
+        return lacks
+    if sharp:
+        if plan.steps != plan.schedule.steps:
+            lacks.append("stages of as many steps as its schedule")
+        if plan.problem is None:
+            lacks.append("a problem")
         return lacks
     closed_form = any(stage.probabilities is None for stage in plan.stages)
     if closed_form and plan.problem is None:
@@ -92,7 +104,7 @@ def lacking(plan: Plan) -> list[str]:
     return lacks
 
 
-def lacking_for_a_promise(plan: Plan) -> list[str]:
+def lacking_for_a_promise(plan: Proposal) -> list[str]:
     lacks = []
     if plan.promise not in ("estimate", "proved"):
         lacks.append(f"a promise that is known (got {plan.promise!r})")
@@ -104,7 +116,7 @@ def lacking_for_a_promise(plan: Plan) -> list[str]:
     return lacks
 
 
-def rests_on(plan: Plan, h: Hierarchy) -> None:
+def rests_on(plan: Proposal, h: Hierarchy) -> None:
     """Refuse a promise on levels that declare nothing, unless the plan brings measured ones."""
     measured = plan.promise == "estimate" and plan.accuracies is not None
     if plan.promise != "none" and not measured:
@@ -123,6 +135,17 @@ def as_accurate(h: Hierarchy, planned: dict[int, float]) -> None:
 # --- the methods of a plan ---
 
 
+def begun(plan: Proposal, start: np.ndarray, rng: np.random.Generator) -> "Planned":
+    """The state of a run that has made no step; a stop at random is the first draw."""
+    if not isinstance(plan, SharpPlan):
+        method = Triangles if plan.method == "accelerated" else Descent
+        return method(start, coins=rng.bit_generator.state)
+    stop = plan.steps
+    if not plan.average:
+        stop = plan.schedule.stopped(rng.random())
+    return Sharp(start, coins=rng.bit_generator.state, centre=start, stop=stop)
+
+
 @dataclass
 class Planned(State):
     """Where a plan is: its stage, the steps made in it, and the generator before the last block."""
@@ -135,7 +158,31 @@ class Planned(State):
         # no step changes what a field holds: it puts another there
         return dict(vars(self))
 
-    def draws(self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng) -> Iterator:
+    def total(self, plan: Proposal) -> int:
+        """How many steps the run makes if nothing ends it."""
+        return plan.steps
+
+    def steps(
+        self, bill: Bill, plan: Proposal, telescopes: list[Oracle], rng
+    ) -> Iterator[None]:
+        """The steps of the plan, and then what may be said of them."""
+        yield from self.moves(plan, self.draws(bill, plan, telescopes, rng))
+        if plan.promise == "proved" and bill.h.measured:
+            plan = replace(plan, promise="estimate")
+        self.promise = "none" if bill.broken else plan.promise
+        self.status = "done" if self.promise != "none" else "ended"
+        self.message = f"{self.made(plan)}: {bill.broken or plan.promised}"
+
+    def made(self, plan: Proposal) -> str:
+        return f"{self.step} steps, as planned"
+
+    def moves(self, plan: Proposal, draws: Iterator) -> Iterator[None]:
+        """The steps, each with a draw; `at` is then the number of the next one in its stage."""
+        raise NotImplementedError
+
+    def draws(
+        self, bill: Bill, plan: Proposal, telescopes: list[Oracle], rng
+    ) -> Iterator:
         """For every step that is left: its number in its stage, and a draw y -> g(y) for it."""
         rng = self.generator(rng)
         while self.stage < len(telescopes):
@@ -143,11 +190,10 @@ class Planned(State):
             made = max(self.at - 1, 0)
             for first in range(made - made % BLOCK, steps, BLOCK):
                 self.coins = rng.bit_generator.state
-                block = self.block(bill, telescope, rng)
+                block = telescope.draws(rng, BLOCK, bill.value, bill.values)
                 for at in range(max(first, self.at), min(first + BLOCK, steps)):
                     yield at, block[at - first]
             self.stage, self.at = self.stage + 1, 0
-        self.promise_what_was_made(bill, plan)
 
     def generator(self, rng) -> np.random.Generator:
         """The generator, as it was before the block that is drawn next."""
@@ -158,26 +204,6 @@ class Planned(State):
             rng = np.random.Generator(getattr(np.random, kind)())
         rng.bit_generator.state = self.coins
         return rng
-
-    @staticmethod
-    def block(bill: Bill, telescope: Telescope, rng) -> list[Callable]:
-        """A block of draws: functions of the point."""
-        always = partial(bill.value, telescope.prefix, fresh=False)
-        hits = rng.random((BLOCK, telescope.random.size)) < telescope.random
-        alone = ~hits.any(axis=1) & (telescope.prefix is not None)
-        draws = []
-        for only_always, hit in zip(alone.tolist(), hits, strict=True):
-            draws.append(
-                always if only_always else partial(telescope.combine, hit, bill.values)
-            )
-        return draws
-
-    def promise_what_was_made(self, bill: Bill, plan: Plan) -> None:
-        if plan.promise == "proved" and bill.h.measured:
-            plan = replace(plan, promise="estimate")
-        self.promise = "none" if bill.broken else plan.promise
-        self.status = "done" if self.promise != "none" else "ended"
-        self.message = f"{self.step} steps, as planned: {bill.broken or plan.promised}"
 
 
 @dataclass
@@ -194,13 +220,11 @@ class Descent(Planned):
     def output(self) -> np.ndarray:
         return self.y.copy() if self.sums is None else self.sums[0] / self.sums[1]
 
-    def steps(
-        self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng
-    ) -> Iterator[None]:
+    def moves(self, plan: Plan, draws: Iterator) -> Iterator[None]:
         eta, decay, tail = plan.eta, 1.0 / plan.growth, plan.window is not None
         opens = plan.steps - plan.window if tail else 0
         y, (total, mass) = self.y, self.sums or (np.zeros_like(self.y), 0.0)
-        for at, draw in self.draws(bill, plan, telescopes, rng):
+        for at, draw in draws:
             after = y - eta * draw(y)  # a new array: a user may keep the points seen
             after.flags.writeable = False
             if self.step >= opens:
@@ -218,11 +242,9 @@ class Triangles(Planned):
 
     z: np.ndarray | None = None
 
-    def steps(
-        self, bill: Bill, plan: Plan, telescopes: list[Telescope], rng
-    ) -> Iterator[None]:
+    def moves(self, plan: Plan, draws: Iterator) -> Iterator[None]:
         y, z = self.y, self.z
-        for at, draw in self.draws(bill, plan, telescopes, rng):
+        for at, draw in draws:
             if not at:
                 z = y
             alpha, share = plan.eta * (at + 1), 2 / (at + 2)  # a, and a/A'
@@ -231,4 +253,54 @@ class Triangles(Planned):
             step = alpha * draw(x)
             z, y = z - step, x - share * step
             self.y, self.z, self.at = y, z, at + 1
+            yield
+
+
+@dataclass
+class Sharp(Planned):
+    """Descent y <- y - h g(y), never out of the ball of radius d0 around the start.
+
+    It ends after `stop` steps. The output is the point there, or, with `plan.average`, the mean of
+    the points from the burn-in on, with the stopping probabilities as weights.
+    """
+
+    centre: np.ndarray | None = None
+    stop: int = 0
+    # of the points before this one that count, over the weight of the last of them
+    sums: tuple[np.ndarray, float] | None = None
+    decay: float = 0.0  # of the weights, from a point to the one before
+
+    @property
+    def output(self) -> np.ndarray:
+        if self.sums is None:
+            return self.y.copy()
+        total, mass = self.sums
+        return (self.decay * total + self.y) / (self.decay * mass + 1.0)
+
+    def total(self, plan: SharpPlan) -> int:
+        return self.stop
+
+    def made(self, plan: SharpPlan) -> str:
+        if plan.average:
+            return super().made(plan)
+        return f"stopped at random after {self.step} of at most {plan.steps} steps, as planned"
+
+    def moves(self, plan: SharpPlan, draws: Iterator) -> Iterator[None]:
+        h, radius = plan.schedule.step, plan.problem.d0
+        self.decay = math.exp(plan.schedule.rate)
+        opens = plan.schedule.burn if plan.average else self.stop
+        for at, draw in draws:
+            if self.step >= self.stop:
+                return
+            y = self.y
+            after = y - h * draw(y)
+            away = after - self.centre
+            far = math.sqrt(np.vdot(away, away))
+            if far > radius:
+                after = self.centre + away * (radius / far)
+            after.flags.writeable = False
+            if self.step >= opens:
+                total, mass = self.sums or (np.zeros_like(y), 0.0)
+                self.sums = self.decay * total + y, self.decay * mass + 1.0
+            self.y, self.at = after, at + 1
             yield

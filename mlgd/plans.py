@@ -8,6 +8,8 @@
   noise (`_staged`), and for 'multilevel' and 'fixed' bias, noise and number of steps are themselves
   chosen by price (`_searched`), within the inequalities that prove the paper's Theorem 1.
 
+The sharp plan, which is the book's own, is cheaper than these on either ladder (`sharp`).
+
 `compare` does so for every method.
 """
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from .result import Result
     from .run import Progress
 
-METHODS = ("multilevel", "fixed", "accelerated", "scheduled")
+METHODS = ("multilevel", "fixed", "accelerated", "scheduled", "sharp")
 # of mu: what Young's inequality may give to the bias
 SHARES = np.arange(0.05, 0.9, 0.05)
 # numbers of steps tried on a ladder, in equal ratios up to MOST_STEPS d0^2/(eta eps);
@@ -140,75 +142,32 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Hyperparameters and a bill. `delta` and `sigma` are those of the last stage, the finest one.
+class Proposal:
+    """What every plan has: a method and its steps, a promise, a bill, and the way to run it.
 
-    The output is the mean of the points where a gradient was taken, with weights that grow by
-    `growth` per step; with a `window`, of so many last points reached (1: the last). A run on the
-    plan's ladder pays `expected_cost` on average, and never more than `cost_bound`.
+    A run on the plan's ladder pays `expected_cost` on average, and never more than `cost_bound`.
     """
 
     method: str
     eta: float
-    stages: tuple[Stage, ...]
+    stages: tuple
     problem: Problem | None = None
     eps: float = math.nan
     promise: str = "none"  # 'proved', 'estimate' or 'none'
     guarantee: str = "set by hand"
-    growth: float = 1.0
-    window: int | None = None
-    # what horizon, bias and noise may each cost in loss
+    # what its parts may each cost in loss
     budget: dict[str, float] | None = None
     # of the levels, as the plan relies on them
     accuracies: dict[int, float] | None = None
 
     @property
     def steps(self) -> int:
+        """The most that a run makes."""
         return sum(stage.steps for stage in self.stages)
-
-    @property
-    def delta(self) -> float:
-        return self.stages[-1].delta if self.stages else math.nan
-
-    @property
-    def sigma(self) -> float:
-        return self.stages[-1].sigma if self.stages else math.nan
-
-    @property
-    def expected_cost(self) -> float:
-        return float(sum(stage.steps * stage.price for stage in self.stages))
 
     @property
     def cost_bound(self) -> float:
         return float(sum(stage.steps * stage.most for stage in self.stages))
-
-    @classmethod
-    def by_hand(
-        cls, telescope: Telescope, eta: float, steps: int, window: int | None = None
-    ) -> "Plan":
-        """Your own probabilities, step and number of steps; it promises nothing.
-
-        >>> from mlgd.examples import biased
-        >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
-        >>> p = Plan.by_hand(Telescope(h, [1.0, 0.5, 0.1]), eta=0.5, steps=20)
-        >>> p.steps, p.expected_cost, p.promised
-        (20, 1888.0, 'nothing is promised (set by hand)')
-        """
-        if not isinstance(telescope, Telescope):
-            raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
-        whole("steps", steps)
-        if window is not None:
-            within(whole("window", window), steps)
-        stage = Stage(int(steps), math.nan, math.nan).on(telescope)
-        eta = positive("eta", eta)
-        return cls(method="by hand", eta=eta, stages=(stage,), window=window)
-
-    @property
-    def averaging(self) -> str:
-        """'uniform', 'geometric', 'tail' or 'last'."""
-        if self.window:
-            return "last" if self.window == 1 else "tail"
-        return "uniform" if self.growth == 1 else "geometric"
 
     @property
     def promised(self) -> str:
@@ -217,24 +176,6 @@ class Plan:
             return f"nothing is promised ({self.guarantee})"
         sure = "at most" if self.promise == "proved" else "about"
         return f"mean loss {sure} {self.eps:g} ({self.promise}: {self.guarantee})"
-
-    def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
-        """The oracle that a stage runs on a hierarchy.
-
-        The closed form draws its coarsest level with a probability of at least 4 beta eta: then the
-        one-step lemma holds as if the variance were at most sigma^2 everywhere. Similar triangles
-        need that variance, and draw it always.
-        """
-        if stage.probabilities is not None:
-            return Telescope(h, stage.probabilities)
-        if self.problem is None:
-            needed = "a stage without probabilities needs the plan's problem"
-            raise ValueError(f"{needed}; got None")
-        coarsest = 1.0
-        if self.method != "accelerated":
-            coarsest = min(1.0, 4 * self.problem.beta * self.eta)
-        gamma = self.problem.gamma
-        return Telescope.for_accuracy(h, stage.delta, stage.sigma, gamma, coarsest)
 
     def run(
         self,
@@ -269,6 +210,86 @@ class Plan:
         from .descent import run  # here, because it needs this module
 
         return run(self, h, y0, rng, loss, callback, max_cost, progress, checkpoint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Proposal):
+    """Hyperparameters and a bill. `delta` and `sigma` are those of the last stage, the finest one.
+
+    The output is the mean of the points where a gradient was taken, with weights that grow by
+    `growth` per step; with a `window`, of so many last points reached (1: the last).
+    """
+
+    stages: tuple[Stage, ...]
+    growth: float = 1.0
+    window: int | None = None
+
+    @property
+    def delta(self) -> float:
+        return self.stages[-1].delta if self.stages else math.nan
+
+    @property
+    def sigma(self) -> float:
+        return self.stages[-1].sigma if self.stages else math.nan
+
+    @property
+    def expected_steps(self) -> float:
+        return float(self.steps)
+
+    @property
+    def expected_cost(self) -> float:
+        return float(sum(stage.steps * stage.price for stage in self.stages))
+
+    @classmethod
+    def by_hand(
+        cls, telescope: Telescope, eta: float, steps: int, window: int | None = None
+    ) -> "Plan":
+        """Your own probabilities, step and number of steps; it promises nothing.
+
+        >>> from mlgd.examples import biased
+        >>> h = biased(lambda y: y, gamma=3, c=1, levels=range(1, 4))
+        >>> p = Plan.by_hand(Telescope(h, [1.0, 0.5, 0.1]), eta=0.5, steps=20)
+        >>> p.steps, p.expected_cost, p.promised
+        (20, 1888.0, 'nothing is promised (set by hand)')
+        """
+        if not isinstance(telescope, Telescope):
+            raise ValueError(f"by_hand needs a Telescope; got {type(telescope).__name__}")
+        whole("steps", steps)
+        if window is not None:
+            within(whole("window", window), steps)
+        stage = Stage(int(steps), math.nan, math.nan).on(telescope)
+        eta = positive("eta", eta)
+        return cls(method="by hand", eta=eta, stages=(stage,), window=window)
+
+    @property
+    def averaging(self) -> str:
+        """'uniform', 'geometric', 'tail' or 'last'."""
+        if self.window:
+            return "last" if self.window == 1 else "tail"
+        return "uniform" if self.growth == 1 else "geometric"
+
+    @property
+    def numbers(self) -> tuple:
+        """What decides how a run goes: another plan is one whose numbers differ."""
+        return self.method, self.eta, self.stages, self.growth, self.window
+
+    def telescope(self, h: Hierarchy, stage: Stage) -> Telescope:
+        """The oracle that a stage runs on a hierarchy.
+
+        The closed form draws its coarsest level with a probability of at least 4 beta eta: then the
+        one-step lemma holds as if the variance were at most sigma^2 everywhere. Similar triangles
+        need that variance, and draw it always.
+        """
+        if stage.probabilities is not None:
+            return Telescope(h, stage.probabilities)
+        if self.problem is None:
+            needed = "a stage without probabilities needs the plan's problem"
+            raise ValueError(f"{needed}; got None")
+        coarsest = 1.0
+        if self.method != "accelerated":
+            coarsest = min(1.0, 4 * self.problem.beta * self.eta)
+        gamma = self.problem.gamma
+        return Telescope.for_accuracy(h, stage.delta, stage.sigma, gamma, coarsest)
 
     def __str__(self) -> str:
         steps = f"{self.steps} steps of {self.eta:.3g}"
@@ -308,12 +329,15 @@ def plan(
     method: str = "multilevel",
     eta: float | None = None,
     on=None,
-) -> Plan:
+    average: bool = False,
+) -> Proposal:
     """Hyperparameters that reach mean loss eps, and what they cost.
 
     'multilevel' and 'fixed' follow the paper's Theorem 1: part (b) when mu > 0 and eps <= mu d0^2,
     part (a) otherwise. 'accelerated' runs the method of similar triangles, restarted if mu > 0,
     with constants proved in the book; 'scheduled' is the paper's Proposition 2 in discrete time.
+    'sharp' is the cheapest plan by the book's Theorem S (mlgd/sharp.py): it stops at random, or,
+    with average=True, returns a mean.
 
     on: a Hierarchy that declares its accuracies, or the report of `audit`: levels, prices and
     accuracies are then its own. What rests on measurements, a report's or its problem's, is an
@@ -342,7 +366,12 @@ def plan(
         eps=eps,
         promise="estimate" if measured else "proved",
     )
+    _refuse_options(method, eta, average)
     with within_floats(f"a plan for eps = {eps:g} and {problem}"):
+        if method == "sharp":
+            from .sharp import sharp  # here, because it needs this module
+
+            return _closed(sharp(begun, None if own is None else own[0], average))
         begun = replace(begun, eta=_step(problem, eps, eta))
         if own is None:
             return _closed(_priced(*_theorem(begun)))
@@ -351,11 +380,23 @@ def plan(
         return _closed(_staged(*_theorem(begun), *own))
 
 
-def compare(problem: Problem, eps: float, on=None) -> list[Plan]:
+def _refuse_options(method: str, eta: float | None, average: bool) -> None:
+    """Refuse an option that the method has not."""
+    if method == "sharp" and eta is not None:
+        raise ValueError(
+            f"a sharp plan chooses its own step; got eta={eta!r}: leave it out"
+        )
+    if method != "sharp" and average:
+        raise ValueError(
+            f"average=True is for method='sharp', which stops at random without it; got {method!r}"
+        )
+
+
+def compare(problem: Problem, eps: float, on=None) -> list[Proposal]:
     """Every method's plan, cheapest first; a method that cannot reach eps is left out.
 
     >>> [p.method for p in compare(Problem(beta=1, mu=0.01, d0=1, gamma=3, c=1), eps=1e-3)]
-    ['scheduled', 'accelerated', 'multilevel', 'fixed']
+    ['sharp', 'scheduled', 'accelerated', 'multilevel', 'fixed']
     """
     plans = []
     short = None
@@ -413,7 +454,7 @@ def _priced(made: Plan, stages: list[Stage]) -> Plan:
     return replace(made, stages=tuple(found))
 
 
-def _closed(made: Plan) -> Plan:
+def _closed(made: Proposal) -> Proposal:
     """The plan, if its budget closes in floating-point numbers too."""
     sound("the price", made.expected_cost)
     sound("the bound of the price", made.cost_bound)

@@ -18,6 +18,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -167,6 +168,19 @@ class Telescope:
         recipe = self._recipe(drawn)
         value = self.combine(drawn, self._values, y)
         return Draw(value, recipe.price, recipe.levels)
+
+    def draws(
+        self, rng: np.random.Generator, number: int, one: Callable, several: Callable
+    ) -> list[Callable]:
+        """So many draws as functions of the point, a run's hot path; what they need is bought by
+        one(level, y, fresh=...) or several(levels, y)."""
+        always = partial(one, self.prefix, fresh=False)
+        hits = rng.random((number, self.random.size)) < self.random
+        alone = ~hits.any(axis=1) & (self.prefix is not None)
+        draws = []
+        for only_always, hit in zip(alone.tolist(), hits, strict=True):
+            draws.append(always if only_always else partial(self.combine, hit, several))
+        return draws
 
     def combine(self, drawn: Sequence[bool], buy: Callable, y: np.ndarray) -> np.ndarray:
         """The value for given outcomes B_k past the prefix, made of buy(levels, y)."""
