@@ -10,7 +10,7 @@ Every choice of the free numbers gives a valid bound; the searches here look for
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-FINEST = 12  # levels beyond it would be bought never: the worth of one is 2^-12 of the bill
+FINEST = 12  # the levels beyond it would never be bought
 DROPPED = 17  # of the sum over levels 2^-17 lies below the coarsest that is kept
 NODES = 160  # of Gauss's rule over a run; 400 change the sixth digit
 SHARES = (0.02, 0.98)  # what the potential may lose over a run
@@ -131,7 +131,7 @@ def squares(n: np.ndarray) -> np.ndarray:
 
 
 LONGEST = 600  # of the logarithm of a chain's length: its third power must be a float
-SCALES = np.exp(np.arange(-6, 22, 0.05))[:, None]  # of the lengths of chains
+SCALES = np.exp(np.arange(-6, 22, 0.02))[:, None]  # of the lengths of chains
 
 
 def chains(gamma: float, phase: float, finest: int, count: int, room: float) -> float:
