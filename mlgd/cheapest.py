@@ -136,7 +136,8 @@ class Trade:
 
 FAR = 200.0  # logarithms of a rate from the first guess: beyond it nothing more is bought, or less
 CLOSE = 0.02  # of the noise, in logarithms: the price is then known to the square of it
-NEXT = 1e-13  # of a rate, in logarithms: two that are next to each other
+NEXT = 1e-13  # of a rate, in logarithms: two that are next to each other, for a plan,
+ROUGHLY = 1e-4  # and where plans are compared
 LONG = 6.0  # in logarithms of the rate: at most so far at once
 NOTHING = 1e-300
 
@@ -153,6 +154,7 @@ def near(trade: Trade, room: float, guess: float) -> float:
     """
     low, high = -math.inf, math.inf
     log_rate = guess
+    hurry = 1.0  # where the noise hardly changes, steps must grow
     while high - low > CLOSE / 4 and abs(log_rate - guess) < FAR:
         beyond = over(trade.bought(math.exp(log_rate)), room)
         if abs(beyond) < CLOSE:
@@ -161,9 +163,11 @@ def near(trade: Trade, room: float, guess: float) -> float:
             high = log_rate
         else:
             low = log_rate
-        log_rate -= max(min(2 * beyond, LONG), -LONG)
+        log_rate -= max(min(2 * hurry * beyond, LONG), -LONG)
+        hurry *= 2
         if not low < log_rate < high:
             log_rate = (low + high) / 2
+            hurry = 1.0
     return log_rate
 
 
@@ -173,33 +177,34 @@ def least_price(trade: Trade, room: float, guess: float) -> tuple[float, float]:
     It is the dual value, price + (noise - room)/rate: below the least price, and by the square of
     what the noise is off.
     """
-    if room < 0:
-        return math.inf, guess
+    coarsest = float((trade.noisy / trade.shrinkage).sum())
+    if coarsest <= room:
+        return float(trade.cost[:, 0].sum()), guess
     log_rate = near(trade, room, guess)
     rate = math.exp(log_rate)
     found = trade.bought(rate)
-    if over(found, room) < -1:  # nothing is left to save, or there is a jump
-        return found.price, log_rate
     return found.price + (found.noise - room) / rate, log_rate
 
 
-def balanced(trade: Trade, room: float, guess: float) -> Bought:
-    """The cheapest purchases whose noise is at most `room`.
+def balanced(trade: Trade, room: float, guess: float, next_to: float) -> Bought:
+    """The cheapest purchases whose noise is at most `room`; rates are known to `next_to`.
 
     Where the noise jumps past it, since a base does, both bases are tried at rates of their own.
     """
-    low, high = around(trade, room, near(trade, room, guess))
+    low, high = around(trade, room, near(trade, room, guess), next_to)
     tried = []
     for log_rate in (low, high):
         base = trade.bought(math.exp(log_rate)).base
         held = replace(trade, base=base)
-        below, _ = around(held, room, log_rate)
+        below, _ = around(held, room, log_rate, next_to)
         tried.append(held.bought(math.exp(below)))
     fitting = [found for found in tried if found.noise <= room]
     return min(fitting, key=lambda found: found.price)
 
 
-def around(trade: Trade, room: float, guess: float) -> tuple[float, float]:
+def around(
+    trade: Trade, room: float, guess: float, next_to: float
+) -> tuple[float, float]:
     """Logarithms of two rates next to each other: at the lower one the noise is at most `room`."""
 
     def beyond(log_rate: float) -> bool:
@@ -210,7 +215,7 @@ def around(trade: Trade, room: float, guess: float) -> tuple[float, float]:
         low -= 1.0
     while not beyond(high) and high < guess + FAR:
         high += 1.0
-    while high - low > NEXT * max(1.0, abs(low)):
+    while high - low > next_to * max(1.0, abs(low)):
         middle = (low + high) / 2
         if beyond(middle):
             high = middle
@@ -226,21 +231,14 @@ TOLERANCE = (
 )
 HALVED = 0.02  # of a number of steps: the fewest is known so well
 STRIDE = 1.5  # from one number of steps to the next
-MOST_STRIDES = 24
+HOPELESS = 1.1  # over the least price: with more steps it is dearer still
+MOST_STRIDES = 20  # a ladder that does not reach eps with so many steps never does
 LARGEST = 2.0**52  # steps: a float tells one from the next
 LONGEST = 1 - 1e-6  # step times beta: at one the bias of a step is no longer paid
 LEAST = 1e-6  # Young's number over eps/d0^2: where the finest level is exact it may be nothing
+BEYOND = 1e3  # more than the logarithm of any price
 USUAL = 5.0  # logarithms of rate times price over eps: a rate that may serve as the next guess
 FLAT = 0.01  # of eps: a curvature that makes so little of a difference is left out
-
-
-@dataclass
-class Trial:
-    """The best schedule with a number of steps, by its coordinates, and its price."""
-
-    price: float
-    steps: int
-    at: np.ndarray | None
 
 
 class Found(NamedTuple):
@@ -251,6 +249,14 @@ class Found(NamedTuple):
     bought: Bought
 
 
+class Trial(NamedTuple):
+    """The best schedule of a kind with a number of steps, by its coordinates, and its price."""
+
+    price: float
+    steps: int
+    at: np.ndarray
+
+
 def cheapest(mu: float, eps: float, rungs: Rungs, average: bool) -> Found | None:
     """The cheapest plan, of all within two percent of it the one with the fewest steps."""
     if not rungs.price.size:
@@ -259,9 +265,7 @@ def cheapest(mu: float, eps: float, rungs: Rungs, average: bool) -> Found | None
     best = search.found()
     if not math.isfinite(best.price):
         return None
-    schedule = search.schedule(best.steps, best.at)
-    trade = Trade.of(rungs, schedule, average)
-    return Found(schedule, trade, balanced(trade, search.room(trade), search.log_rate))
+    return search.built(best.steps, best.at, NEXT)
 
 
 @dataclass
@@ -274,24 +278,34 @@ class Search:
     average: bool
     log_rate: float = field(default=0.0)
 
+    # --- one schedule ---
+
     def schedule(self, steps: int, at: np.ndarray) -> Potential:
-        """From the log odds of h beta, log chi, and with mu log chi of the burn-in and the log odds
-        of its share of the steps."""
+        """From the log odds of h beta and log chi; with a burn-in from log chi in it and the log
+        odds of its share of the steps too."""
+        least = LEAST * min(self.eps, 1.0)
         step = min(from_odds(at[0]), LONGEST)
-        young = max(math.exp(at[1]), LEAST * min(self.eps, 1.0))
-        if not self.mu:
-            return potential(0.0, step, 0, steps + 1, young, young)
-        early = max(math.exp(at[2]), LEAST * min(self.eps, 1.0))
+        young = max(math.exp(at[1]), least)
+        if len(at) == 2:
+            return potential(self.mu, step, 0, steps + 1, young, young)
+        early = max(math.exp(at[2]), least)
         burn = round(steps * from_odds(at[3]))
         return potential(self.mu, step, burn, steps + 1 - burn, early, young)
 
+    def room(self, trade: Trade) -> float:
+        """What is left of eps for the noise."""
+        return self.eps * (1 - ROUNDED) - trade.horizon - trade.finest
+
     def log_price(self, at: np.ndarray, steps: int) -> float:
-        """The logarithm of a schedule's price; infinite where it is none, or does not prove eps."""
+        """About the logarithm of a schedule's price; more than any price where it can't prove eps,
+        so that what is least leads back."""
         try:
             schedule = self.schedule(steps, at)
         except (Impossible, OverflowError):
             return math.inf
         trade = Trade.of(self.rungs, schedule, self.average)
+        if self.room(trade) < 0:
+            return BEYOND + math.log((trade.horizon + trade.finest) / self.eps)
         price, log_rate = least_price(trade, self.room(trade), self.log_rate)
         if not 0 < price < math.inf:
             return math.inf
@@ -299,59 +313,59 @@ class Search:
             self.log_rate = log_rate
         return math.log(price)
 
-    def room(self, trade: Trade) -> float:
-        return self.eps * (1 - ROUNDED) - trade.horizon - trade.finest
+    def built(self, steps: int, at: np.ndarray, next_to: float) -> Found:
+        """A schedule, with what is bought on it."""
+        schedule = self.schedule(steps, at)
+        trade = Trade.of(self.rungs, schedule, self.average)
+        bought = balanced(trade, self.room(trade), self.log_rate, next_to)
+        return Found(schedule, trade, bought)
 
-    def starts(self, steps: int) -> list[np.ndarray]:
+    # --- the best one with a number of steps ---
+
+    def starts(self, steps: int, burning: bool) -> list[np.ndarray]:
         """Where to begin: steps next to 1/beta, and what limits of small eps suggest for chi."""
         odds = math.log(max(math.sqrt(steps) / 1.3 - 1, 0.5))
         natural = math.log(0.6 * min(self.eps, 1.0))
-        if not self.mu:
+        if not burning:
             return [np.array([odds, natural])]
         # with chi = mu in the burn-in the potential grows from eps/d0^2 to mu in so many steps
         forget = math.log(max(self.mu / self.eps, 2.0)) / self.mu
+        early = math.log(self.mu)
         found = []
-        for early, late, share in (
-            (self.mu, self.mu, 0.01),
-            (self.mu, self.mu, min(0.9 * forget / steps, 0.95)),
-            (self.mu, 0.5 * self.mu, min(1.3 * forget / steps, 0.97)),
-        ):
-            burn = math.log(share / (1 - share))
-            late = max(math.log(late), natural)
-            found.append(np.array([odds, late, math.log(early), burn]))
+        for share, late in ((0.5, 1.0), (0.9, 1.0), (1.3, 0.5)):
+            share = min(share * forget / steps, 0.95)
+            late = max(early + math.log(late), natural)
+            found.append(np.array([odds, late, early, math.log(share / (1 - share))]))
         return found
 
-    def best(self, steps: int, guess: np.ndarray | None) -> Trial:
-        """The best schedule with so many steps; guess: that of another number."""
-        starts = [] if guess is None else [guess]
-        if guess is None or self.mu:
-            starts += self.starts(steps)
-        found = Trial(math.inf, steps, guess)
-        for at in starts:
-            if math.isfinite(self.log_price(at, steps)):
-                price, there = self.descended(at, steps)
-                if price < found.price:
-                    found = Trial(price, steps, there)
-        return found
-
-    def descended(self, at: np.ndarray, steps: int) -> tuple[float, np.ndarray]:
+    def best(self, steps: int, starts: list[np.ndarray]) -> Trial:
+        """The best schedule with so many steps that is found from these."""
         from scipy.optimize import minimize  # here, because scipy is slow to load
 
-        corners = np.vstack([at, at + 0.3 * np.eye(len(at))])
-        options = {
-            "xatol": 1e-2,
-            "fatol": 3e-4,
-            "maxfev": 40 * len(at),
-            "initial_simplex": corners,
-        }
-        found = minimize(
-            self.log_price, at, (steps,), method="Nelder-Mead", options=options
-        )
-        return math.exp(found.fun), found.x
+        lowest, there = math.inf, starts[0]
+        for at in starts:
+            corners = np.vstack([at, at + 0.3 * np.eye(len(at))])
+            options = {
+                "xatol": 1e-2,
+                "fatol": 3e-4,
+                "maxfev": 40 * len(at),
+                "initial_simplex": corners,
+            }
+            found = minimize(
+                self.log_price, at, (steps,), method="Nelder-Mead", options=options
+            )
+            if found.fun < lowest:
+                lowest, there = found.fun, found.x
+        price = math.inf
+        if lowest < BEYOND / 2:
+            price = self.built(steps, there, ROUGHLY).bought.price
+        return Trial(price, steps, there)
+
+    # --- the number of steps ---
 
     def found(self) -> Trial:
-        """The plan with the fewest steps of all within two percent of the least price."""
-        # horizon alone needs half of d0^2/(h eps) steps, or, with mu, some over h mu
+        """The schedule with the fewest steps of all within two percent of the least price."""
+        # the horizon alone needs half of beta d0^2/eps steps, or, with mu, some beta over mu
         fewest = 0.5 / self.eps
         if self.mu:
             fewest = min(fewest, 0.5 / self.mu)
@@ -359,28 +373,45 @@ class Search:
             raise LevelError(
                 f"a sharp plan would need more than {fewest:.3g} steps: ask for a larger eps"
             )
+        kinds = [self.tried(max(1.0, fewest), burning=False)]
+        if self.mu:
+            kinds.append(self.tried(max(1.0, fewest), burning=True))
+        least = min(trial.price for trials in kinds for trial in trials)
+        enough = (1 + TOLERANCE) * least
+        found = [self.fewest(trials, enough) for trials in kinds]
+        return min(found, key=lambda trial: (trial.price > enough, trial.steps))
+
+    def tried(self, fewest: float, burning: bool) -> list[Trial]:
+        """Schedules of one kind with more and more steps, until that is clearly dearer."""
         trials = []
-        steps = max(1.0, fewest)
-        guess = None
+        least = math.inf
+        steps = fewest
+        reached = 0
         for _ in range(MOST_STRIDES):
-            if steps > LARGEST:
-                break
-            trials.append(self.best(round(steps), guess))
-            guess = trials[-1].at
-            least = min(trials, key=lambda trial: trial.price)
-            if trials[-1].price > (1 + 2 * TOLERANCE) * least.price:
+            starts = self.starts(round(steps), burning)
+            if trials:
+                starts = [trials[-1].at, *starts[: 3 if burning and 0 < reached < 3 else 1]]
+            if burning and reached >= 3:
+                starts = starts[:1]
+            trials.append(self.best(round(steps), starts))
+            reached += trials[-1].price < math.inf
+            least = min(least, trials[-1].price)
+            if trials[-1].price > HOPELESS * least:
                 break
             steps = max(steps * STRIDE, steps + 1)
-        return self.fewest(trials)
+        return trials
 
-    def fewest(self, trials: list[Trial]) -> Trial:
-        least = min(trial.price for trial in trials)
-        enough = (1 + TOLERANCE) * least
-        i = next(i for i, trial in enumerate(trials) if trial.price <= enough)
-        found = trials[i]
-        low = trials[i - 1].steps if i else 0
+    def fewest(self, trials: list[Trial], enough: float) -> Trial:
+        """The fewest steps whose price is low enough; halves the gap in the list of those tried."""
+        low = 0
+        for found in trials:
+            if found.price <= enough:
+                break
+            low = found.steps
+        else:
+            return trials[-1]
         while found.steps - low > max(1, HALVED * found.steps):
-            middle = self.best((low + found.steps) // 2, found.at)
+            middle = self.best((low + found.steps) // 2, [found.at])
             if middle.price <= enough:
                 found = middle
             else:

@@ -69,7 +69,7 @@ class ShrunkTelescope:
         drawn = np.array([*given.values()])
         if drawn[0] != 1:
             raise ValueError(
-                f"the first level is evaluated always, with a reach of one; got {drawn[0]!r} at "
+                f"the first level is evaluated always, with a reach of one; got {drawn[0]:g} at "
                 f"level {levels[0]}"
             )
         if (np.diff(drawn) > 0).any():
@@ -80,7 +80,7 @@ class ShrunkTelescope:
         if drawn[-1] < LEAST:
             raise ValueError(
                 f"a reach is at least {LEAST:g}, since values are divided by it; got "
-                f"{drawn[-1]!r} at level {levels[-1]}: leave that level out"
+                f"{drawn[-1]:g} at level {levels[-1]}: leave that level out"
             )
         bought = np.append(np.diff(drawn) < 0, True)
         reach = drawn[bought]
@@ -116,8 +116,8 @@ class ShrunkTelescope:
         """The exact variance: the sum of (1/P_k - 1/P_{k-1}) |R_k|^2, where R_k is the mean of
         what comes from level k on."""
         kept = self.reach * self.weights
-        increments = np.diff(self._values_at(y), axis=0)
-        increments = increments.reshape(len(increments), -1) * kept[1:, None]
+        values = self._values_at(y).reshape(len(self.levels), -1)
+        increments = np.diff(values, axis=0) * kept[1:, None]
         to_come = np.cumsum(increments[::-1], axis=0)[::-1]
         odds = np.diff(1 / self.reach)
         with np.errstate(over="ignore"):  # it may well be infinite
@@ -125,8 +125,8 @@ class ShrunkTelescope:
 
     def joint(self, y: np.ndarray, gradient: np.ndarray) -> float:
         """|bias|^2 + s variance against that gradient: exactly the mixture of squared errors."""
-        errors = self._values_at(y) - gradient
-        squared = (errors.reshape(len(errors), -1) ** 2).sum(axis=1)
+        errors = (self._values_at(y) - gradient).reshape(len(self.levels), -1)
+        squared = (errors**2).sum(axis=1)
         return float(self.mixture @ squared)
 
     @property
