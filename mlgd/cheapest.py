@@ -1,10 +1,10 @@
 """The search for the cheapest sharp plan: which schedule, and what to buy at each step.
 
-Units are those in which beta, d0 and the price of the finest level are one. For a schedule, bound
-and price are sums over stretches of steps that share one telescope, and both are sums over levels
-(`Trade`): at an exchange rate of loss for price the cheapest probabilities stand in closed form, and
-the rate is the one at which the bound is eps. Schedules are compared by that price: for each number
-of steps the step size and Young's numbers by Nelder and Mead's method, then the number of steps.
+Units are those in which beta, d0 and the largest price are one. For a schedule, bound and price
+are sums over stretches of steps that share one telescope, and both are sums over levels (`Trade`):
+at an exchange rate of loss for price the cheapest probabilities stand in closed form, and the rate
+is the one at which the bound is eps. Schedules are compared by that price: for each number of steps
+the step size and Young's numbers by Nelder and Mead's method, then the number of steps.
 """
 
 import math
@@ -16,8 +16,8 @@ import numpy as np
 from .hierarchy import LevelError
 from .potential import Impossible, Potential, potential
 
-# Sums are rounded: this much of eps is left.
-ROUNDED = 1e-11
+# Sums are rounded, and so is 1 - h beta where h is next to 1/beta: this much of eps is left.
+ROUNDED = 1e-9
 
 # Of the logarithm of what decides the purchases: what it may change within a stretch. Half of it
 # gains less than a thousandth of the price.
@@ -390,7 +390,10 @@ class Search:
         for _ in range(MOST_STRIDES):
             starts = self.starts(round(steps), burning)
             if trials:
-                starts = [trials[-1].at, *starts[: 3 if burning and 0 < reached < 3 else 1]]
+                starts = [
+                    trials[-1].at,
+                    *starts[: 3 if burning and 0 < reached < 3 else 1],
+                ]
             if burning and reached >= 3:
                 starts = starts[:1]
             trials.append(self.best(round(steps), starts))

@@ -351,11 +351,7 @@ def plan(
         needs = "plan needs a Problem(...), or report.problem(beta=, d0=, mu=)"
         raise ValueError(f"{needs}; got {type(problem).__name__}")
     eps = positive("eps", eps)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}; got {method!r}")
-    if method == "scheduled" and not problem.mu:
-        needed = "the scheduled method needs strong convexity"
-        raise ValueError(f"{needed}: give the problem mu > 0")
+    _refuse_method(method, problem, eta, average)
     own = None if on is None else _ladder(on)
     measured = problem.measured or (own is not None and own[0].measured)
     begun = Plan(
@@ -366,12 +362,9 @@ def plan(
         eps=eps,
         promise="estimate" if measured else "proved",
     )
-    _refuse_options(method, eta, average)
     with within_floats(f"a plan for eps = {eps:g} and {problem}"):
         if method == "sharp":
-            from .sharp import sharp  # here, because it needs this module
-
-            return _closed(sharp(begun, None if own is None else own[0], average))
+            return _closed(_sharp(begun, own, average))
         begun = replace(begun, eta=_step(problem, eps, eta))
         if own is None:
             return _closed(_priced(*_theorem(begun)))
@@ -380,16 +373,20 @@ def plan(
         return _closed(_staged(*_theorem(begun), *own))
 
 
-def _refuse_options(method: str, eta: float | None, average: bool) -> None:
-    """Refuse an option that the method has not."""
+def _refuse_method(
+    method: str, problem: Problem, eta: float | None, average: bool
+) -> None:
+    """Refuse a method that is none, or lacks something, or an option that it has not."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}; got {method!r}")
+    if method == "scheduled" and not problem.mu:
+        needed = "the scheduled method needs strong convexity"
+        raise ValueError(f"{needed}: give the problem mu > 0")
     if method == "sharp" and eta is not None:
-        raise ValueError(
-            f"a sharp plan chooses its own step; got eta={eta!r}: leave it out"
-        )
+        raise ValueError(f"a sharp plan chooses its own step: leave out eta; got {eta!r}")
     if method != "sharp" and average:
-        raise ValueError(
-            f"average=True is for method='sharp', which stops at random without it; got {method!r}"
-        )
+        needed = "average=True is for method='sharp', which stops at random without it"
+        raise ValueError(f"{needed}; got {method!r}")
 
 
 def compare(problem: Problem, eps: float, on=None) -> list[Proposal]:
@@ -462,6 +459,13 @@ def _closed(made: Proposal) -> Proposal:
     if spent > made.eps * (1 + 1e-9):
         raise FloatingPointError(f"rounded, the budget spends {spent:g}")
     return made
+
+
+def _sharp(begun: Proposal, own: tuple | None, average: bool) -> Proposal:
+    """The book's own plan."""
+    from .sharp import sharp  # here, because it needs this module
+
+    return sharp(begun, None if own is None else own[0], average)
 
 
 # --- on a ladder of one's own ---

@@ -1,10 +1,10 @@
 """The schedule of a sharp plan: what Theorem S (mlgd/sharp.py) asks of steps and stops.
 
-One step h is used throughout. The potential phi_t, the weight of the squared distance to a minimizer
-in the proof, falls by a constant factor per step, and the mass of a step is h phi_t. Every point
-after the `burn` first ones may be the output, y_t with the probability h phi_t: so the law of the
-stop is a truncated geometric one, and all that a plan needs of it are sums of geometric series. They
-are in closed form here, for stretches of any length.
+One step h is used throughout. The potential phi_t, the weight of the squared distance to a
+minimizer in the proof, changes by a constant factor per step, and the mass of a step is h phi_t.
+Every point after the first `burn` ones may be the output, y_t with the probability h phi_t: so the
+stop has a truncated geometric law, and all that a plan needs are sums of geometric series, in closed
+form here for stretches of any length.
 """
 
 import math
@@ -17,8 +17,8 @@ Numbers = float | np.ndarray
 # Of the logarithm of a potential: floats reach from -708 to 709.
 WIDEST = 600.0
 
-# Of a rate times a number of steps: below it the mean of a truncated geometric law is taken from its
-# series, whose error is the square of this; above, rounding costs 1e-16 over this.
+# Of a rate times a number of steps: below it the mean of a truncated geometric law is taken from
+# its series, whose error is the square of this; above, rounding costs 1e-16 over this.
 SERIES = 1e-6
 
 

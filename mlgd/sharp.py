@@ -2,35 +2,35 @@
 
 Theorem S. It is the book's own, not the paper's, and nobody outside has reviewed it yet.
 
-Let L be convex, beta-smooth and mu-strongly convex (mu = 0 is allowed) with gradient f and a
-minimizer y* within d0 of y_0. Let levels A_k, errors |A_k - f| <= r_k that do not grow with k, and
-prices c_k be given. Fix in advance
+Let L be convex, beta-smooth and mu-strongly convex (mu = 0 is allowed) on the whole space, with
+gradient f and a minimizer y* within d0 of y_0. Let levels A_k with errors |A_k - f| <= r_k, which
+do not grow with k, and prices c_k be given. Fix in advance
 
-- a number of outputs T >= 1, steps h_t with 0 < h_t beta < 1 (at the last one h_t beta = 1 will do),
-- masses a_t > 0 and with them potentials phi_t = a_t / h_t, and phi_{-1} > 0,
+- a number of outputs T >= 1, and steps h_t > 0 with h_t beta < 1 (at the last one also = 1),
+- masses a_t > 0, with them potentials phi_t = a_t / h_t, and a potential phi_{-1} > 0,
 - stopping probabilities 0 <= alpha_t <= a_t whose sum is one,
-- numbers chi_t > 0, at the last step zero, and, for all t < T - 1, probabilities
-  1 = P_0(t) >= ... >= P_K(t) on levels of one's choice, the base level 0 among them.
+- numbers chi_t > 0 for t < T - 1, and chi_{T-1} = 0,
+- for t < T - 1 levels, numbered 0, ..., K here, and probabilities 1 = P_0(t) >= ... >= P_K(t) > 0.
 
 With D_t = 1 - h_t (beta - mu), omega_t = (1 - h_t beta)/D_t and 1/psi_t = omega_t^2/chi_t + h_t/D_t
 suppose that for t = 0, ..., T - 1
 
     phi_t <= phi_{t-1} + a_t (omega_t mu - chi_t) + (a_t - alpha_t) mu.
 
-At step t draw g_t by the shrunk telescope with reach P(t) and shrinkage s_t = h_t psi_t (it is below
-one; mlgd/shrunk.py), let y_{t+1} = y_t - h_t g_t, or its projection on a closed convex set that holds
-y*, and stop at a step I drawn with the probabilities alpha, independently of the telescopes. Then
+At step t < T - 1 draw g_t by the shrunk telescope (mlgd/shrunk.py) with reach P(t) and shrinkage
+s_t = h_t psi_t, which is below one, and let y_{t+1} be y_t - h_t g_t, or its projection on a closed
+convex set that holds y*. Stop at a step I drawn with the probabilities alpha, independently of the
+telescopes. Then no more than T - 1 steps are made, and
 
     E L(y_I) - L(y*) <= phi_{-1} d0^2/2 + (1/2) sum over t < T-1 of (a_t/psi_t) sum_k q_k(t) r_k^2,
-    E price           = sum over t < T-1 of P(I > t) sum_k P_k(t) c_k,
+    E price           = sum over t < T-1 of P(I > t) sum over k with q_k(t) > 0 of P_k(t) c_k,
 
-where q_k(t) are the shares of the levels in the mean of g_t, the second sum runs over levels with
-q_k(t) > 0, and never more than T - 1 steps are made. The mean of all outputs, sum alpha_t y_t, obeys
-the same bound; its price has no P(I > t) in it.
+where q_k(t) are the shares of the levels in the mean of g_t. The mean of all outputs, the sum of
+alpha_t y_t, obeys the same bound; its price is that sum without P(I > t).
 
 The steps here are cut back to the ball of radius d0 around y_0, which holds y*: so the accuracies
-need to hold on that ball only, as f must be beta-smooth everywhere. The bound is one on the mean over
-runs: one run may end above eps, and the stop at random adds to the spread of loss and bill.
+need to hold on that ball only. The bound is one on the mean over runs: one run may end above eps,
+and the stop at random adds to the spread of loss and bill.
 """
 
 import math
@@ -47,8 +47,8 @@ from .telescope import sound
 
 GUARANTEE = "the book's Theorem S (the sharp plan), ours"
 
-# Of what a plan may need, d0 r <= eps or r^2 <= mu eps: the finest level on the paper's ladder. Finer
-# ones are hardly ever worth buying.
+# Of what a plan may need, d0 r <= eps or r^2 <= mu eps: the finest level on the paper's ladder.
+# Finer ones are hardly ever worth buying.
 FINER = (64, 8, 1)  # so many times, or less where floats do not hold the price
 # Of beta d0, the largest gradient on the ball: a level less accurate than four times that, or than
 # 64 eps/d0, is not worth looking at.
@@ -82,13 +82,8 @@ class SharpPlan(Proposal):
 
     >>> from mlgd import plan
     >>> p = plan(Problem(beta=1, d0=1, gamma=3, c=1), 2**-7, "sharp")
-    >>> print(p)
-    sharp: at most 198 steps of 0.914, 82.1 on average, output: the point at a random stop
-      error budget   0.00439 horizon + 0.00342 bias and noise = 0.00781
-      levels reached 5: 1  6: 0.224  7: 0.0424  8: 0.00792  9: 0.00105 at first
-                     5: 1  6: 0.224  7: 0.0424  8: 0.00792  9: 0.00105 in the end
-      expected price 4.96e+07   never above 1.1e+11
-      promise        mean loss at most 0.00781 (proved: the book's Theorem S (the sharp plan), ours); one run may end above it
+    >>> p.steps, round(p.expected_steps), round(p.expected_cost * 2.0**-21, 1), p.promise
+    (198, 82, 23.6, 'proved')
     """
 
     stages: tuple[Stretch, ...]
@@ -128,7 +123,8 @@ class SharpPlan(Proposal):
         return ShrunkTelescope(h, reach, stage.shrinkage)
 
     def __str__(self) -> str:
-        steps = f"at most {self.steps} steps of {self.eta:.3g}, {self.expected_steps:.3g} on average"
+        average = f"{self.expected_steps:.4g} on average"
+        steps = f"at most {self.steps} steps of {self.eta:.3g}, {average}"
         output = (
             "the mean of all outputs" if self.average else "the point at a random stop"
         )
@@ -169,7 +165,8 @@ def sharp(begun: Proposal, own: Hierarchy | None, average: bool) -> SharpPlan:
     if found is None:
         raise LevelError(
             f"the target {eps:g} is out of reach on this ladder: its finest accuracy, "
-            f"{accuracy[-1]:.3g}, leaves no room for steps: add finer levels or ask for a larger eps"
+            f"{accuracy[-1]:.3g}, leaves no room for steps: add finer levels or ask "
+            "for a larger eps"
         )
     used = looked_at[kept]
     schedule = found.schedule.on(problem.beta)

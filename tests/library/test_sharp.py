@@ -15,47 +15,55 @@ from mlgd.sharp import SharpPlan
 # --- the theorem, line by line, by code that shares nothing with the planner's ---
 
 
-def recomputed(p, accuracy, price):
-    """The bound and the expected price of Theorem S; every hypothesis is asserted.
+def potentials(p):
+    """Masses, stopping probabilities and 1/psi of every step; every hypothesis is asserted.
 
-    `accuracy` and `price` are functions of the level. Taken from the plan are its step, the law of
-    its stop, the masses before the first stop, and what each step draws.
+    Taken from the plan are its step, the law of its stop, the masses before the first stop, and the
+    shrinkage of its telescopes.
     """
-    problem, steps = p.problem, p.steps
-    beta, mu, h = problem.beta, problem.mu, p.eta
-    t = np.arange(steps + 1)
+    beta, mu, h = p.problem.beta, p.problem.mu, p.eta
+    t = np.arange(p.steps + 1)
     alpha = np.asarray(p.schedule.stop(t), float)
     mass = np.asarray(p.schedule.mass(t), float)
     shrunk = np.repeat([s.shrinkage for s in p.stages], [s.steps for s in p.stages])
+    loud = 1 - h * (beta - mu)
+    omega = (1 - h * beta) / loud
+    chi = omega**2 / (h / shrunk - h / loud)
     assert 0 < h * beta < 1
     assert (alpha >= 0).all()
     assert (alpha <= mass * (1 + 1e-12)).all()
     assert alpha.sum() == pytest.approx(1, abs=1e-8)
-    loud = 1 - h * (beta - mu)
-    omega = (1 - h * beta) / loud
-    psi = shrunk / h
-    chi = omega**2 / (1 / psi - h / loud)
     assert (chi > 0).all()
     chi = np.append(chi, 0.0)  # of the last step, which is never made
     phi = mass / h
     before = np.append(p.schedule.start, phi[:-1])
     allowed = before + mass * (omega * mu - chi) + (mass - alpha) * mu
     assert (phi <= allowed + 1e-9 * before).all()
+    return mass, alpha, h / shrunk
+
+
+def recomputed(p, accuracy, price):
+    """The bound, the expected price and the expected steps of Theorem S.
+
+    `accuracy` and `price` are functions of the level.
+    """
+    mass, alpha, psi = potentials(p)
     joint, cost = [], []
     for stage in p.stages:
-        levels = [*stage.reach]
+        r = np.array([accuracy(k) for k in stage.reach])
+        c = np.array([float(price(k)) for k in stage.reach])
         reach = np.array([*stage.reach.values()])
         assert reach[0] == 1
         assert (np.diff(reach) < 0).all()
         kept = np.append(reach / (reach + stage.shrinkage * (1 - reach)), 0.0)
-        q = -np.diff(kept)
-        joint.append(sum(w * accuracy(k) ** 2 for w, k in zip(q, levels, strict=True)))
-        cost.append(sum(w * price(k) for w, k in zip(reach, levels, strict=True)))
-        assert stage.most == pytest.approx(sum(price(k) for k in levels))
-    runs = np.ones(steps) if p.average else np.cumsum(alpha[::-1])[::-1][1:]
+        joint.append(-np.diff(kept) @ r**2)
+        cost.append(reach @ c)
+        assert stage.most == pytest.approx(c.sum())
     each = [s.steps for s in p.stages]
-    joint = np.repeat(joint, each)
-    bound = p.schedule.start * problem.d0**2 / 2 + (mass[:-1] / psi) @ joint / 2
+    made = np.cumsum(alpha[::-1])[::-1][1:]  # P(I > t)
+    runs = np.ones(p.steps) if p.average else made
+    errors = mass[:-1] * psi @ np.repeat(joint, each) / 2
+    bound = p.schedule.start * p.problem.d0**2 / 2 + errors
     return bound, float(runs @ np.repeat(cost, each)), float(runs.sum())
 
 
@@ -64,7 +72,9 @@ def drawn_set(seed):
     rng = np.random.default_rng([44, seed])
     beta, d0 = 10 ** rng.uniform(-6, 6), 10 ** rng.uniform(-4, 4)
     eps = 10 ** rng.uniform(-4.5, 0.5) * beta * d0**2
-    gamma = rng.choice([rng.uniform(0.3, 8), 2.0, 2 + 1e-9, 2 - 1e-9], p=[0.7, 0.1, 0.1, 0.1])
+    gamma = rng.choice(
+        [rng.uniform(0.3, 8), 2.0, 2 + 1e-9, 2 - 1e-9], p=[0.7, 0.1, 0.1, 0.1]
+    )
     mu = 0.0 if rng.random() < 0.6 else beta * 10 ** rng.uniform(-4, 0)
     c = 10 ** rng.uniform(-3, 3)
     problem = Problem(beta=beta, d0=d0, gamma=float(gamma), c=c, mu=mu)
@@ -72,7 +82,9 @@ def drawn_set(seed):
     if rng.random() < 0.5:
         return problem, eps, None, average
     n = int(rng.integers(1, 14))
-    accuracy = beta * d0 * 10 ** rng.uniform(-1, 1) * np.cumprod(10 ** -rng.uniform(0, 0.8, n))
+    accuracy = (
+        beta * d0 * 10 ** rng.uniform(-1, 1) * np.cumprod(10 ** -rng.uniform(0, 0.8, n))
+    )
     price = np.cumprod(10 ** rng.uniform(-0.3, 2, n))
     exact = bool(rng.random() < 0.4)
     own = Hierarchy(lambda k, y: y, price, range(n), accuracy.__getitem__, exact=exact)

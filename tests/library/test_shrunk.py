@@ -71,30 +71,40 @@ def test_all_draws_give_the_mean_the_variance_the_price_and_the_joint_identity(t
     assert (t.mixture >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_lemma_s_in_exact_arithmetic(seed):
-    """Errors that are rational numbers: nothing is rounded."""
+def rational(seed):
+    """Errors, reach and shrinkage of a telescope that are rational numbers."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 7))
     errors = [Fraction(int(e), 7) for e in rng.integers(-40, 40, n)]
     rest = sorted(rng.integers(1, 30, n - 1).tolist(), reverse=True)
     reach = [Fraction(1), *(Fraction(p, 30) for p in rest)]
-    s = Fraction(int(rng.integers(1, 10)), 10)
+    return errors, reach, Fraction(int(rng.integers(1, 10)), 10)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_lemma_s_in_exact_arithmetic(seed):
+    """Nothing is rounded here."""
+    errors, reach, s = rational(seed)
     w = [1 / (p + s * (1 - p)) for p in reach]
-    chances = [p - q for p, q in zip(reach, [*reach[1:], Fraction(0)], strict=True)]
-    values = [errors[0]]
-    for k in range(1, n):
-        values.append(values[-1] + w[k] * (errors[k] - errors[k - 1]))
-    bias = sum(p * v for p, v in zip(chances, values, strict=True))
-    square = sum(p * v**2 for p, v in zip(chances, values, strict=True))
-    kept = [*(p * v for p, v in zip(reach, w, strict=True)), Fraction(0)]
-    mixed = sum((kept[k] - kept[k + 1]) * errors[k] ** 2 for k in range(n))
+    value = errors[0]
+    bias = square = mixed = Fraction(0)
+    shares = []
+    for k, error in enumerate(errors):
+        if k:
+            value += w[k] * (error - errors[k - 1])
+        last = k + 1 == len(errors)
+        stops = reach[k] - (0 if last else reach[k + 1])
+        bias += stops * value
+        square += stops * value**2
+        shares.append(reach[k] * w[k] - (0 if last else reach[k + 1] * w[k + 1]))
+        mixed += shares[k] * error**2
     assert bias**2 + s * (square - bias**2) == mixed
-    t = ShrunkTelescope(table(np.zeros((n, 2)), np.ones(n)), list(map(float, reach)), s)
+    h = table(np.zeros((len(errors), 2)), np.ones(len(errors)))
+    t = ShrunkTelescope(h, np.array(reach, float), s)
     found = dict(zip(t.levels, t.mixture, strict=True))
-    for k in range(n):
-        share = float(kept[k] - kept[k + 1])
-        assert found.get(FIRST + k, 0.0) == pytest.approx(share, abs=1e-12)
+    shares = np.array(shares, float)
+    here = [found.get(FIRST + k, 0.0) for k in range(shares.size)]
+    np.testing.assert_allclose(here, shares, atol=1e-12)
 
 
 def test_what_accuracies_bound():
