@@ -131,7 +131,7 @@ def squares(n: np.ndarray) -> np.ndarray:
 
 
 LONGEST = 600  # of the logarithm of a chain's length: its third power must be a float
-SCALES = np.exp(np.arange(-6, 22, 0.02))[:, None]  # of the lengths of chains
+SCALES = np.exp(np.arange(-6, 22, 0.04))[:, None]  # of the lengths of chains
 
 
 def chains(gamma: float, phase: float, finest: int, count: int, room: float) -> float:
