@@ -238,6 +238,7 @@ LONGEST = 1 - 1e-6  # step times beta: at one the bias of a step is no longer pa
 LEAST = 1e-6  # Young's number over eps/d0^2: where the finest level is exact it may be nothing
 BEYOND = 1e3  # more than the logarithm of any price
 USUAL = 5.0  # logarithms of rate times price over eps: a rate that may serve as the next guess
+TRIVIAL = 1e3  # an eps above a half needs no step: a plan for more would save nothing
 FLAT = 0.01  # of eps: a curvature that makes so little of a difference is left out
 
 
@@ -261,6 +262,7 @@ def cheapest(mu: float, eps: float, rungs: Rungs, average: bool) -> Found | None
     """The cheapest plan, of all within two percent of it the one with the fewest steps."""
     if not rungs.price.size:
         return None
+    eps = min(eps, TRIVIAL)
     search = Search(mu if mu > FLAT * eps else 0.0, eps, rungs, average)
     best = search.found()
     if not math.isfinite(best.price):

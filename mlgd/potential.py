@@ -3,8 +3,8 @@
 One step h is used throughout. The potential phi_t, the weight of the squared distance to a
 minimizer in the proof, changes by a constant factor per step, and the mass of a step is h phi_t.
 Every point after the first `burn` ones may be the output, y_t with the probability h phi_t: so the
-stop has a truncated geometric law, and all that a plan needs are sums of geometric series, in closed
-form here for stretches of any length.
+stop has a truncated geometric law, and all that a plan needs are sums of geometric series, in
+closed form here for stretches of any length.
 """
 
 import math

@@ -369,10 +369,10 @@ def test_what_nobody_declared_is_not_planned_on_and_what_was_measured_is_an_esti
 # --- comparison ---
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(problems())
 def test_compare_prices_every_method_cheapest_first(case):
     problem, eps = case
     ranked = compare(problem, eps)
-    assert {p.method for p in ranked} == {*methods_for(problem)}
+    assert {p.method for p in ranked} == {*methods_for(problem), "sharp"}
     assert all(a.expected_cost <= b.expected_cost for a, b in pairwise(ranked))
