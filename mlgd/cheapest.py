@@ -234,7 +234,7 @@ STRIDE = 1.5  # from one number of steps to the next
 HOPELESS = 1.1  # over the least price: with more steps it is dearer still
 MOST_STRIDES = 20  # a ladder that does not reach eps with so many steps never does
 LARGEST = 2.0**52  # steps: a float tells one from the next
-LONGEST = 1 - 1e-6  # step times beta: at one the bias of a step is no longer paid
+LONGEST = 1 - 1e-4  # step times beta: next to one 1 - h beta has few digits
 LEAST = 1e-6  # Young's number over eps/d0^2: where the finest level is exact it may be nothing
 BEYOND = 1e3  # more than the logarithm of any price
 USUAL = 5.0  # logarithms of rate times price over eps: a rate that may serve as the next guess
@@ -378,6 +378,8 @@ class Search:
         kinds = [self.tried(max(1.0, fewest), burning=False)]
         if self.mu:
             kinds.append(self.tried(max(1.0, fewest), burning=True))
+        for trials in kinds:
+            self.refine(trials)
         least = min(trial.price for trials in kinds for trial in trials)
         enough = (1 + TOLERANCE) * least
         found = [self.fewest(trials, enough) for trials in kinds]
@@ -405,6 +407,16 @@ class Search:
                 break
             steps = max(steps * STRIDE, steps + 1)
         return trials
+
+    def refine(self, trials: list[Trial]) -> None:
+        """Two more, between the cheapest and its neighbours."""
+        cheapest = min(trials, key=lambda trial: trial.price)
+        if not math.isfinite(cheapest.price):
+            return
+        for factor in (STRIDE**-0.5, STRIDE**0.5):
+            steps = max(round(cheapest.steps * factor), 1)
+            trials.append(self.best(steps, [cheapest.at]))
+        trials.sort(key=lambda trial: trial.steps)
 
     def fewest(self, trials: list[Trial], enough: float) -> Trial:
         """The fewest steps whose price is low enough; halves the gap in the list of those tried."""

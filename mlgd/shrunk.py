@@ -23,17 +23,21 @@ from .hierarchy import Hierarchy, by_level, ladder, positive
 from .telescope import LEAST, Draw, Probabilities, Recipe
 
 
-def weights(reach: np.ndarray, shrinkage: float | np.ndarray) -> np.ndarray:
+def weights(reach: np.ndarray, shrinkage: float) -> np.ndarray:
     """w: what an increment is multiplied by when it is drawn."""
     return 1 / (reach + shrinkage * (1 - reach))
 
 
-def mixture(reach: np.ndarray, shrinkage: float | np.ndarray) -> np.ndarray:
-    """q: the share of each level in the mean; levels are along the last axis."""
-    kept = reach * weights(reach, shrinkage)
-    finer = np.zeros_like(kept)
-    finer[..., :-1] = kept[..., 1:]
-    return kept - finer
+def mixture(reach: np.ndarray, shrinkage: float) -> np.ndarray:
+    """q: the share of each level in the mean.
+
+    P_k w_k - P_{k+1} w_{k+1} is s w_k w_{k+1} (P_k - P_{k+1}), which keeps its digits where s is
+    tiny.
+    """
+    w = weights(reach, shrinkage)
+    shares = reach * w
+    shares[:-1] = shrinkage * w[:-1] * w[1:] * (reach[:-1] - reach[1:])
+    return shares
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -47,7 +47,9 @@ def test_sliders_show_what_compare_predicts(explorer):
     for gamma, kappa, target, first in SETTINGS:
         move(explorer, gamma=gamma, kappa=kappa, eps=target, first=first)
         mu, eps = (0.0 if kappa > 6 else 10.0**-kappa), 10.0**-target
-        plans = compare(Problem(beta=1, c=1, d0=1, gamma=gamma, mu=mu, first=first), eps)
+        problem = Problem(beta=1, c=1, d0=1, gamma=gamma, mu=mu, first=first)
+        # the page has the paper's methods
+        plans = [p for p in compare(problem, eps) if p.method != "sharp"]
         known = {p.method: p.expected_cost for p in plans}
         # else the convex instance is strongly convex enough
         flat = mu if eps <= mu / 8 else 0.0

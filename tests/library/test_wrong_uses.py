@@ -287,7 +287,7 @@ ROWS = [
     (lambda: compare(REPORT, 0.1), "plan needs a Problem.* got Audit"),
     (
         lambda: compare(PROBLEM, 1e-9, on=H),
-        "accuracy .* is needed and the finest level offers",
+        "the target 1e-09 is out of reach on this ladder: its finest accuracy, ",
     ),
     (telescope([]), r"a probability for each level used is needed, .*; got \[\]"),
     (
