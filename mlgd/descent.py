@@ -84,20 +84,25 @@ def what_a_run_lacks(plan: Proposal) -> Iterator[str]:
     """A known method, stages, and levels to draw in each of them."""
     if plan.method not in (*METHODS, "by hand"):
         yield f"a method that is known (got {plan.method!r})"
-    is_sharp = isinstance(plan, SharpPlan)
-    kind = Stretch if is_sharp else Stage
+    kind = Stretch if isinstance(plan, SharpPlan) else Stage
     if not plan.stages or not all(isinstance(stage, kind) for stage in plan.stages):
         yield "stages"
-        return
-    if is_sharp and plan.steps != plan.schedule.steps:
-        yield "stages of as many steps as its schedule"
-    if is_sharp and plan.problem is None:
-        yield "a problem"
-    if is_sharp:
-        return
-    closed_form = [stage for stage in plan.stages if stage.probabilities is None]
-    if closed_form and plan.problem is None:
+    elif isinstance(plan, SharpPlan):
+        yield from what_a_schedule_lacks(plan)
+    elif plan.problem is None and closed_form(plan):
         yield "a problem, or probabilities in every stage"
+
+
+def closed_form(plan: Plan) -> bool:
+    """Whether a stage draws by the paper's closed form, which needs a problem."""
+    return any(stage.probabilities is None for stage in plan.stages)
+
+
+def what_a_schedule_lacks(plan: SharpPlan) -> Iterator[str]:
+    if plan.steps != plan.schedule.steps:
+        yield "stages of as many steps as its schedule"
+    if plan.problem is None:
+        yield "a problem"
 
 
 def what_its_promise_lacks(plan: Proposal) -> Iterator[str]:
