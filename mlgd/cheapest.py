@@ -264,6 +264,9 @@ def cheapest(mu: float, eps: float, rungs: Rungs, average: bool) -> Found | None
         return None
     eps = min(eps, TRIVIAL)
     search = Search(mu if mu > FLAT * eps else 0.0, eps, rungs, average)
+    # without curvature 1/psi >= 1/chi, and the bound is at least M/2 + r^2/(2 M) >= r, M = phi_{-1}
+    if not search.mu and rungs.accuracy[-1] > eps:
+        return None
     best = search.found()
     if not math.isfinite(best.price):
         return None
