@@ -44,6 +44,9 @@ class Checkpoint:
                 if name not in there or not same(there[name], value, SAME_START):
                     other.append(name)
             self.refuse(other)
+            # what is not given again, a seed, is still that of the file
+            given = {k: v for k, v in self.beginning.items() if v is not None}
+            self.beginning = there | given
         return kept
 
     def refuse(self, other: Iterable[str]) -> None:

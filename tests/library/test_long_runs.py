@@ -306,3 +306,12 @@ def test_progress_says_how_far_and_what_was_paid(capsys):
     assert out == ""
     for words in ("100%", "50/50", "price"):
         assert words in err
+
+
+def test_a_seed_that_is_not_given_again_stays_that_of_the_file(tmp_path, every_step):
+    h, y0, p = setting(100)
+    stopped(h, y0, p, tmp_path / "a", 20, rng=2)
+    stopped(h, y0, p, tmp_path / "a", 40)
+    assert bits(p.run(h, y0, rng=2, checkpoint=tmp_path / "a")) == bits(
+        p.run(h, y0, rng=2)
+    )
