@@ -1,7 +1,8 @@
 """The numbers that decide a run without constants, each with its unit and with what it trades.
 
-They were chosen on the quality bench (`make quality`); tests/library/test_rules.py moves each by a
-third and asks that something notices.
+They were chosen on the quality bench (`make quality`). tests/library/test_rules.py moves some by a
+third and asks that a run notices. FINEST_SOLVED, FIRST_LOOK, JUMPS_COUNT and JUMPS_LAST moved by a
+third changed none of some 140 runs: they are the first to ask whether they may go.
 """
 
 # --- when a run is done ---
