@@ -1,5 +1,6 @@
 """README's promises: its commands exist, its estimate holds, its dependencies are pinned."""
 
+import json
 import re
 
 import numpy as np
@@ -19,6 +20,12 @@ def test_its_bill_is_what_was_paid_and_its_estimate_holds(readme):
     result, minimum = names["result"], (3 * (1 - np.exp(-1 / 3))) ** 3
     assert sum(result.cost_by_purpose.values()) == pytest.approx(result.cost)
     assert float(((result.y - minimum) ** 2).sum()) / 2 <= 1e-3
+
+
+def test_the_false_promises_are_those_of_the_bench(readme, root):
+    kept = json.loads((root / "book/data/quality.json").read_text(encoding="utf-8"))
+    said = kept["totals"]["promises"]["all"]
+    assert f"{said['false']} of {said['successes']}\npromises were false" in readme
 
 
 def test_every_command_is_a_target(readme, root):
